@@ -1,0 +1,66 @@
+"""The errors of the engine, as one tree.
+
+    EngineError
+    ├── LlmError
+    │   ├── TransientLlmError   worth another try later (limit, overload, connection)
+    │   ├── PermanentLlmError   no try will help (key, permission, model): the run fails
+    │   └── UnusableAnswer      the model answered, and the answer cannot be used
+    ├── StoreError
+    │   ├── Fenced              another driver owns the simulation: stop at once
+    │   └── RowRefused          the database refused a row of this group (integrity, data)
+    └── CircuitOpen             too many transient failures in a row: the run pauses
+
+Expected refusals are values (`Rejected`, a skip), not errors.
+"""
+
+from __future__ import annotations
+
+
+class EngineError(Exception):
+    """Base of everything the engine raises on purpose."""
+
+
+class LlmError(EngineError):
+    """A call to a model failed; `usage` is what it cost all the same."""
+
+
+class TransientLlmError(LlmError):
+    """A failure that time cures; `retry_after_seconds` is what the other side asked for."""
+
+    def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class PermanentLlmError(LlmError):
+    """A failure that no retry cures; the message is one sentence for the person who runs it."""
+
+
+class UnusableAnswer(LlmError):
+    """An answer that was paid for and cannot be used.
+
+    `reason` is one counted word (empty, truncated, refused, unparsable, unknown_id);
+    `input_tokens` and `output_tokens` are what was billed.
+    """
+
+    def __init__(self, reason: str, *, input_tokens: int = 0, output_tokens: int = 0) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.input_tokens = input_tokens
+        self.output_tokens = output_tokens
+
+
+class StoreError(EngineError):
+    """The store could not do what was asked."""
+
+
+class Fenced(StoreError):
+    """The lease is no longer ours; nothing of the refused group was stored."""
+
+
+class RowRefused(StoreError):
+    """The database refused a row of the group; nothing of the group was stored."""
+
+
+class CircuitOpen(EngineError):
+    """Too many transient failures in a row; nobody calls the model until a person resumes."""
