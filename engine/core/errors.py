@@ -7,6 +7,7 @@
     │   └── UnusableAnswer      the model answered, and the answer cannot be used
     ├── StoreError
     │   ├── Fenced              another driver owns the simulation: stop at once
+    │   ├── TopologyMoved       the group was checked under a version that is no longer in force
     │   └── RowRefused          the database refused a row of this group (integrity, data)
     └── CircuitOpen             too many transient failures in a row: the run pauses
 
@@ -56,6 +57,10 @@ class StoreError(EngineError):
 
 class Fenced(StoreError):
     """The lease is no longer ours; nothing of the refused group was stored."""
+
+
+class TopologyMoved(StoreError):
+    """The topology has another version than the group was checked under; nothing was stored."""
 
 
 class RowRefused(StoreError):

@@ -1,0 +1,156 @@
+"""The store port: the database as the engine sees it, for one run of one simulation.
+
+Reads are for views (texts that the world does not hold); `commit` is the only write. Every method
+runs off the event loop, and no transaction lives across an await.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from engine.core.effects import Effect
+from engine.core.gate import Gate
+from engine.core.group import Group
+from engine.core.records import (
+    AgentSpec,
+    AgentState,
+    Channel,
+    Invitation,
+    Memory,
+    PairHistory,
+    Root,
+    Talk,
+    Thread,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMessage:
+    """A message with its text; `author` None is a person, shown as `person`."""
+
+    seq: int
+    channel: int
+    root: int | None
+    ordinal: int
+    author: int | None
+    person: str
+    is_bot: bool
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """Everything a world is built from, read in one consistent snapshot.
+
+    `roots` are those above the lowest cursor of an active agent, and all that a bank, a pending
+    invitation or an open thread names. `threads` are the open ones. `unreviewed` are (agent,
+    root) of pending proposals, `untold` (agent, talk) of what memories do not know yet.
+    `wrote_at` is the latest time that the simulation has stamped. `calls` are (agent, time) of
+    the LLM calls inside the last window, oldest first.
+    """
+
+    commit_no: int
+    last_seq: int
+    last_turn: int
+    gate: Gate
+    agents: tuple[AgentSpec, ...]
+    channels: tuple[Channel, ...]
+    states: tuple[tuple[int, AgentState], ...]
+    subscriptions: tuple[tuple[int, int], ...]
+    roots: tuple[Root, ...]
+    threads: tuple[Thread, ...]
+    invitations: tuple[Invitation, ...]
+    pairs: tuple[tuple[tuple[int, int], PairHistory], ...]
+    memories: tuple[Memory, ...]
+    unreviewed: tuple[tuple[int, int], ...]
+    untold: tuple[tuple[int, Talk], ...]
+    wrote_at: datetime | None
+    calls: tuple[tuple[int, datetime], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldTalk:
+    """A closed thread as a memory is told of it."""
+
+    root: int
+    partner: int | None
+    outcome: str
+    history: tuple[StoredMessage, ...]
+
+
+class Wish(StrEnum):
+    """What people ask of a live run."""
+
+    RUN = "run"
+    PAUSE = "pause"
+    DRAIN = "drain"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    """What one round trip of the pulse read.
+
+    `ours` is False when another token holds the lease. `has_mail` says that the inbox holds notes
+    or a person's message waits for its `seq`.
+    """
+
+    ours: bool
+    wish: Wish
+    topology_version: int
+    has_mail: bool
+    max_nano_usd: int | None = None
+    max_calls: int | None = None
+
+
+class Store(Protocol):
+    """One simulation's rows, driven by one run."""
+
+    async def load(self) -> Loaded:
+        """Read the snapshot a world is built from."""
+        ...
+
+    async def load_gate(self) -> Gate:
+        """Read the topology as it is now, version first."""
+        ...
+
+    async def commit(self, group: Group) -> None:
+        """Store the group in one transaction, the fence first, the topology version last.
+
+        Raises `Fenced`, `TopologyMoved` or `RowRefused`; then nothing was stored. A lost
+        connection or a lock is waited out here: the same group with the same number is sent until
+        its fate is known.
+        """
+        ...
+
+    async def read_mail(self) -> tuple[Effect, ...]:
+        """Read what people and other processes left, oldest first, as effects."""
+        ...
+
+    async def messages(self, seqs: tuple[int, ...]) -> tuple[StoredMessage, ...]:
+        """Return these messages with their texts, by `seq`."""
+        ...
+
+    async def history(self, root: int, *, newest: int) -> tuple[StoredMessage, ...]:
+        """Return the root and the `newest` latest answers of its thread, by ordinal."""
+        ...
+
+    async def recent_texts(self, agent: int, *, newest: int) -> tuple[str, ...]:
+        """Return the agent's latest texts, newest last."""
+        ...
+
+    async def memory_text(self, agent: int, channel: int | None) -> str:
+        """Return the newest text of a memory segment, empty if there is none."""
+        ...
+
+    async def told_talks(self, talks: tuple[Talk, ...], *, agent: int) -> tuple[ToldTalk, ...]:
+        """Return the closed threads of an agent with their texts, in the order given."""
+        ...
+
+    def beat(self) -> Beat:
+        """One round trip, on the pulse's own thread and connection; renews the lease when due."""
+        ...
