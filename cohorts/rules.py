@@ -161,6 +161,10 @@ class Topology:
         """Return the names of the cohorts that two agents share, sorted."""
         return tuple(sorted(self.names[key] for key in self.cohorts(one) & self.cohorts(other)))
 
+    def changed_since(self, old: Topology) -> tuple[int, ...]:
+        """Return, sorted, the agents whose gate differs from the one of `old`."""
+        return mates_changed(old, self)
+
     def cohorts(self, agent: int) -> frozenset[int]:
         """Return the cohorts of an agent, by id; empty for one in none."""
         return self.cohorts_of.get(agent, _NOBODY)

@@ -7,11 +7,14 @@ is a value: `Committed` or `Rejected(reason)`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from engine.core.gate import Gate
-from engine.core.records import AgentSpec, Channel, Outcome, Root, Thread
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from engine.core.gate import Gate
+    from engine.core.records import AgentSpec, Channel, Outcome, Root, Thread
 
 
 class MoveKind(StrEnum):

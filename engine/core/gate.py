@@ -5,8 +5,10 @@ The engine never imports `cohorts`: a whole run in memory takes any value of thi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Decision(Protocol):
@@ -59,4 +61,8 @@ class Gate(Protocol):
 
     def shared(self, actor: int, author: int) -> tuple[str, ...]:
         """Names of the cohorts that both are in, sorted."""
+        ...
+
+    def changed_since(self, old: Self) -> tuple[int, ...]:
+        """Agents whose mates, cohorts or private channels differ from `old`'s, sorted."""
         ...

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from typing import TYPE_CHECKING
 
-from engine.core.effects import CallRecord, TurnRecord
-from engine.core.gate import Gate
-from engine.core.records import (
-    AgentState,
-    Invitation,
-    Memory,
-    Outcome,
-    Thread,
-    Visibility,
-)
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from engine.core.effects import CallRecord, TurnRecord
+    from engine.core.gate import Gate
+    from engine.core.records import (
+        AgentState,
+        Invitation,
+        Memory,
+        Outcome,
+        Thread,
+        Visibility,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +62,12 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewProposal:
-    """A summary that the other side confirmed; `agents` are both, the proposer first."""
+    """A confirmed summary: the message `summary_seq`; `agents` are both, the proposer first."""
 
     root: int
     cycle: int
     agents: tuple[int, int]
-    summary: str
+    summary_seq: int
     at: datetime
 
 

@@ -8,8 +8,11 @@ by their number (the database's key). Times are aware UTC datetimes with microse
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import date, datetime
 
 
 class Status(StrEnum):
@@ -60,7 +63,8 @@ class AgentState:
 
     `last_selected` is the number of its last selection that was stored, `ended_at` when that
     turn ended. `cursor` is the `seq` up to which it has read; `bank` holds roots it kept, in
-    the order kept. `posts_made` counts its public roots on the local day `posts_on`.
+    the order kept. `posts_made` counts its public roots on the local day `posts_on`,
+    `private_posts_made` those in private channels.
     """
 
     last_selected: int = 0
@@ -69,6 +73,7 @@ class AgentState:
     bank: tuple[int, ...] = ()
     posts_on: date | None = None
     posts_made: int = 0
+    private_posts_made: int = 0
     next_post_at: datetime | None = None
     skip_streak: int = 0
 
@@ -187,7 +192,7 @@ class Thread:
 
     `opener` is the side whose answer opened it, `partner` the other; None while only a person is
     opposite. `n_agent_messages` counts agents' messages of this cycle (an agent's root among the
-    first); `last_agent` spoke last of the agents in this cycle. `owed_since` is the time of the
+    first); `last_agent` spoke last of the agents, at `last_agent_ordinal`. `owed_since` is the time of the
     last message. `guidance` is what a reviewer asked for.
     """
 
@@ -200,6 +205,7 @@ class Thread:
     outcome: Outcome | None = None
     n_agent_messages: int = 0
     last_agent: int | None = None
+    last_agent_ordinal: int = 0
     summary_by: int | None = None
     summary_seq: int | None = None
     opened_seq: int

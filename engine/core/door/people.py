@@ -1,0 +1,244 @@
+"""What people did while the run was live: messages, reviews, edits. Never gated, never refused
+for a cap; where a person asks for the impossible, the refusal is recorded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engine.core.door import threads
+from engine.core.door.messages import invite, settle_invitation
+from engine.core.effects import (
+    AgentChanged,
+    ChannelChanged,
+    Committed,
+    MemoryChanged,
+    Rejected,
+    Result,
+    Reviewed,
+    TakeIn,
+    Verdict,
+)
+from engine.core.group import TakenIn
+from engine.core.mentions import find_mentions
+from engine.core.records import (
+    AgentSpec,
+    AgentState,
+    InvitationKind,
+    InvitationState,
+    Memory,
+    Outcome,
+    Root,
+    Status,
+    Thread,
+    ThreadState,
+)
+from engine.core.standing import owes
+
+if TYPE_CHECKING:
+    from engine.core.draft import Draft
+
+
+def take_in(draft: Draft, effect: TakeIn) -> Result:
+    """Give a person's message its place, and call whom it calls."""
+    if draft.channels.get(effect.channel) is None:
+        return Rejected(reason="unknown_channel")
+    mentioned = find_mentions(effect.text, draft.handles)
+    if effect.root is None:
+        return _take_in_root(draft, effect, mentioned)
+    root = draft.roots.get(effect.root) or effect.known_root
+    if root is None:
+        return Rejected(reason="root_gone")
+    return _take_in_answer(draft, effect, root, mentioned)
+
+
+def _take_in_root(draft: Draft, effect: TakeIn, mentioned: tuple[int, ...]) -> Result:
+    seq = draft.next_seq()
+    addressed = mentioned[0] if mentioned else None
+    root = Root(
+        seq=seq,
+        channel=effect.channel,
+        author=None,
+        is_bot=False,
+        addressed=addressed,
+        at=draft.now,
+    )
+    draft.roots[seq] = root
+    draft.concern.roots.append(root)
+    _place(draft, effect, seq=seq, ordinal=1, addressed=addressed)
+    if addressed is not None:
+        invite(draft, addressed, seq, root=seq, kind=InvitationKind.MENTION, by_person=True)
+    return Committed(seq=seq)
+
+
+def _take_in_answer(draft: Draft, effect: TakeIn, root: Root, mentioned: tuple[int, ...]) -> Result:
+    seq, ordinal = draft.next_seq(), root.n_messages + 1
+    root = replace(root, n_messages=ordinal)
+    draft.roots[root.seq] = root
+    _place(draft, effect, seq=seq, ordinal=ordinal, addressed=mentioned[0] if mentioned else None)
+    thread = draft.threads.get(root.seq)
+    if thread is not None:
+        _call_sides(draft, thread, mentioned, ordinal=ordinal)
+        parties = {side.agent for side in thread.sides}
+    else:
+        parties = _call_closed(draft, effect, root, mentioned, seq=seq, ordinal=ordinal)
+    for agent in mentioned:
+        if agent not in parties:
+            _call_outsider(draft, root, thread, agent, seq=seq)
+    return Committed(seq=seq)
+
+
+def _place(draft: Draft, effect: TakeIn, *, seq: int, ordinal: int, addressed: int | None) -> None:
+    draft.group.taken_in.append(
+        TakenIn(
+            message_id=effect.message_id,
+            seq=seq,
+            root=effect.root,
+            ordinal=ordinal,
+            committed_at=draft.now,
+            addressed=addressed,
+        )
+    )
+
+
+def _call_sides(draft: Draft, thread: Thread, mentioned: tuple[int, ...], *, ordinal: int) -> None:
+    """Let a person's word in an open thread call its sides.
+
+    Whom it mentions owes an answer; if it mentions no side, the one that did not speak last
+    (in a thread of one agent: that one).
+    """
+    sides = {side.agent for side in thread.sides}
+    named = [agent for agent in mentioned if agent in sides]
+    called = thread
+    for side in thread.sides:
+        by_turn = not mentioned and (thread.partner is None or thread.last_agent != side.agent)
+        if side.agent in named or by_turn:
+            called = threads.with_side(called, replace(side, called=ordinal))
+    threads.enter(draft, replace(called, owed_since=draft.now))
+
+
+def _call_closed(
+    draft: Draft,
+    effect: TakeIn,
+    root: Root,
+    mentioned: tuple[int, ...],
+    *,
+    seq: int,
+    ordinal: int,
+) -> set[int]:
+    """Call those of a root without an open thread: its author, or the sides of a closed one.
+
+    Returns the agents that need no further call. A closed thread reopens only for a side that
+    is mentioned.
+    """
+    closed = effect.known_thread or draft.changed_threads.get(root.seq)
+    if closed is not None and closed.state is ThreadState.CLOSED:
+        sides = {side.agent for side in closed.sides}
+        named = [agent for agent in mentioned if agent in sides]
+        if named:
+            called = named[0] if len(named) == 1 else None
+            reason = threads.reopen(draft, closed, caller="", called=called, at=ordinal)
+            if reason:
+                for agent in named:
+                    _refuse_call(draft, agent, root, seq=seq, reason=reason)
+        return sides
+    if root.author is not None and (not mentioned or root.author in mentioned):
+        invite(draft, root.author, seq, root=root.seq, kind=InvitationKind.ANSWER, by_person=True)
+        return {root.author}
+    return set()
+
+
+def _refuse_call(draft: Draft, agent: int, root: Root, *, seq: int, reason: str) -> None:
+    invite(draft, agent, seq, root=root.seq, kind=InvitationKind.REFERENCE, by_person=True)
+    settle_invitation(draft, agent, seq, InvitationState.REFUSED, reason)
+
+
+def _call_outsider(
+    draft: Draft, root: Root, thread: Thread | None, agent: int, *, seq: int
+) -> None:
+    """Invite an agent that is no side: to answer while a place is free, else by its own root."""
+    n_places = 1 if root.author is not None else 2
+    free = len(root.answered_by) < n_places and root.addressed in {None, agent}
+    two_party = thread is not None and thread.partner is not None
+    kind = InvitationKind.MENTION if free and not two_party else InvitationKind.REFERENCE
+    invite(draft, agent, seq, root=root.seq, kind=kind, by_person=True)
+
+
+def reviewed(draft: Draft, effect: Reviewed) -> Result:
+    """Apply a person's verdict on a proposal; a revision begins a new cycle."""
+    draft.group.notes.append(effect.note)
+    for side in effect.known_thread.sides:
+        desk = draft.desk(side.agent)
+        unreviewed = tuple(root for root in desk.unreviewed if root != effect.root)
+        draft.desks[side.agent] = replace(desk, unreviewed=unreviewed)
+        draft.concern.agents[side.agent] = None
+    if effect.verdict is not Verdict.REVISED or draft.threads.get(effect.root) is not None:
+        return Committed()
+    if effect.known_thread.cycle != effect.cycle:
+        return Committed()
+    root = draft.roots.get(effect.root) or effect.known_root
+    draft.roots[root.seq] = root
+    reason = threads.reopen(
+        draft,
+        effect.known_thread,
+        caller=effect.guidance,
+        called=effect.known_thread.summary_by,
+        at=root.n_messages,
+    )
+    return Rejected(reason=reason) if reason else Committed()
+
+
+def agent_changed(draft: Draft, effect: AgentChanged) -> Result:
+    """Replace an agent whole; one that comes, or comes back, starts at the newest `seq`."""
+    if effect.note is not None:
+        draft.group.notes.append(effect.note)
+    old = draft.agents.get(effect.agent)
+    spec = effect.spec
+    if spec is None:
+        if old is None:
+            return Committed()
+        spec = replace(old, status=Status.RETIRED)
+    draft.set_agent(spec)
+    if spec.status is Status.ACTIVE and (old is None or old.status is not Status.ACTIVE):
+        _start_at_newest(draft, spec, is_new=old is None)
+    if spec.status is Status.RETIRED:
+        _close_owed(draft, spec.id)
+    draft.concern.agents[spec.id] = None
+    draft.concern.seats[spec.id] = None
+    for root in draft.desk(spec.id).threads:
+        for side in draft.threads[root].sides:
+            draft.concern.agents[side.agent] = None
+    return Committed()
+
+
+def _start_at_newest(draft: Draft, spec: AgentSpec, *, is_new: bool) -> None:
+    """Let nobody catch up on what was said before; a new agent queues behind those who wait."""
+    state = AgentState(last_selected=draft.n_selections) if is_new else draft.state(spec.id)
+    draft.set_state(spec.id, replace(state, cursor=draft.last_seq))
+
+
+def _close_owed(draft: Draft, agent: int) -> None:
+    for root in draft.desk(agent).threads:
+        thread = draft.threads[root]
+        if owes(thread, agent):
+            threads.close(draft, thread, Outcome.LOST)
+
+
+def channel_changed(draft: Draft, effect: ChannelChanged) -> Result:
+    """Replace a channel, or add a new one."""
+    draft.group.notes.append(effect.note)
+    draft.channels[effect.channel.id] = effect.channel
+    draft.concern.everybody = True
+    return Committed()
+
+
+def memory_changed(draft: Draft, effect: MemoryChanged) -> Result:
+    """Take over the version of a memory that a person edited."""
+    draft.group.notes.append(effect.note)
+    draft.memories[effect.agent, effect.channel] = Memory(
+        agent=effect.agent,
+        channel=effect.channel,
+        version=effect.version,
+        upto_seq=effect.upto_seq,
+    )
+    return Committed()
