@@ -1,19 +1,55 @@
-"""Settings: the only place where the environment is read."""
+"""Settings: the only place where the environment is read. docs/operations.md has the table."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-import environ
+from csp.constants import NONE, SELF
+
+from simsite.environment import Environment, RefusedEnvironment
+from simsite.keys import load_or_make
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-env = environ.Env()
+VAR_DIR = BASE_DIR / "var"
+SECRETS_FILE = VAR_DIR / "secrets.env"
+SIM_NAMES = (
+    "SIM_ANTHROPIC_API_KEY",
+    "SIM_BEHIND_PROXY",
+    "SIM_FIELD_KEY",
+    "SIM_HTTPS_ONLY",
+    "SIM_LEASE_RENEW_SECONDS",
+    "SIM_LEASE_SECONDS",
+    "SIM_PULSE_SECONDS",
+)
 
-DEBUG = env.bool("DEBUG", default=True)
-SECRET_KEY = env.str("SECRET_KEY", default="replaced-by-the-next-commit")
-ALLOWED_HOSTS = ["127.0.0.1", "localhost"]
-TIME_ZONE = env.str("TIME_ZONE", default="UTC")
+env = Environment(os.environ, own_names=SIM_NAMES)
+DEBUG = env.flag("DEBUG", default=True)
+
+
+def secret(name: str) -> str:
+    """The secret `name`: from the environment, or made once while DEBUG is on."""
+    value = env.text(name)
+    if value:
+        return value
+    if not DEBUG:
+        raise RefusedEnvironment(
+            f"{name} is not set: with DEBUG off it must be; see docs/operations.md."
+        )
+    return load_or_make(SECRETS_FILE)[name]
+
+
+SECRET_KEY = secret("SECRET_KEY")
+SIM_FIELD_KEY = secret("SIM_FIELD_KEY")
+SIM_ANTHROPIC_API_KEY = env.text("SIM_ANTHROPIC_API_KEY")
+SIM_LEASE_SECONDS = env.seconds("SIM_LEASE_SECONDS", default=30.0)
+SIM_LEASE_RENEW_SECONDS = env.seconds("SIM_LEASE_RENEW_SECONDS", default=5.0)
+SIM_PULSE_SECONDS = env.seconds("SIM_PULSE_SECONDS", default=0.5)
+
+ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
+TIME_ZONE = env.time_zone("TIME_ZONE", default="UTC")
 USE_TZ = True
+LANGUAGE_CODE = "en-gb"
 
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -21,12 +57,17 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
     "django.contrib.staticfiles",
+    "csp",
+    "simsite",
     "cohorts",
     "engine",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -35,6 +76,8 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 ROOT_URLCONF = "simsite.urls"
+WSGI_APPLICATION = "simsite.wsgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -49,14 +92,72 @@ TEMPLATES = [
         },
     }
 ]
-WSGI_APPLICATION = "simsite.wsgi.application"
-STATIC_URL = "static/"
-DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-DATABASES = {"default": env.db("DATABASE_URL", default=f"sqlite:///{BASE_DIR / 'var' / 'sim.sqlite3'}")}
-if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-    DATABASES["default"]["OPTIONS"] = {
+# IMMEDIATE: a transaction that reads first and writes later would otherwise fail at once with
+# "database is locked", whatever the timeout.
+SQLITE = {
+    "OPTIONS": {
         "timeout": 20,
         "transaction_mode": "IMMEDIATE",
         "init_command": "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;",
     }
+}
+POSTGRESQL = {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
+DATABASES = {
+    "default": env.database("DATABASE_URL", base=BASE_DIR, default=VAR_DIR / "sim.sqlite3")
+}
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    DATABASES["default"] |= SQLITE
+    Path(DATABASES["default"]["NAME"]).parent.mkdir(parents=True, exist_ok=True)
+else:
+    DATABASES["default"] |= POSTGRESQL
+
+STATIC_URL = "static/"
+STATIC_ROOT = VAR_DIR / "static"
+STATICFILES_STORAGE = (
+    "django.contrib.staticfiles.storage.StaticFilesStorage"
+    if DEBUG
+    else "whitenoise.storage.CompressedManifestStaticFilesStorage"
+)
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": STATICFILES_STORAGE},
+}
+WHITENOISE_AUTOREFRESH = DEBUG
+WHITENOISE_USE_FINDERS = DEBUG
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+SESSION_COOKIE_HTTPONLY = True
+SIM_HTTPS_ONLY = env.flag("SIM_HTTPS_ONLY", default=not DEBUG)
+SIM_BEHIND_PROXY = env.flag("SIM_BEHIND_PROXY", default=False)
+SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SIM_HTTPS_ONLY
+SECURE_HSTS_SECONDS = 31_536_000 if SIM_HTTPS_ONLY else 0
+# What other names of the operator's domain do is not for this site to decide.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SIM_BEHIND_PROXY else None
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "WARNING"},
+    "loggers": {
+        "cohorts": {"level": "INFO"},
+        "engine": {"level": "INFO"},
+        # Django gives these a console handler of its own while DEBUG is on: one line is enough.
+        "django": {"handlers": [], "level": "INFO"},
+        "django.server": {"handlers": [], "level": "INFO", "propagate": True},
+    },
+}

@@ -1,0 +1,59 @@
+# Every target does its own set-up: it needs Python 3.11 with pip, and make.
+PYTHON ?= python3
+VENV ?= .venv
+PYTEST_ARGS ?=
+
+PY := $(VENV)/bin/python
+# Named by content, so that another branch's requirements are seen whatever the file times say.
+SUM := $(shell cat requirements.txt requirements-dev.txt | cksum | cut -d ' ' -f 1)
+BASE := $(VENV)/.base-$(SUM)
+DEV := $(VENV)/.dev-$(SUM)
+INSTALL := $(PYTHON) -m pip --python $(PY) install --quiet --disable-pip-version-check --require-hashes
+PYTEST := $(PY) -m pytest $(PYTEST_ARGS)
+COVERED := --cov --cov-report= --cov-fail-under=0
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo serve test check guards bench soak requirements
+
+help:
+	@echo "make demo     a first look: set-up and database"
+	@echo "make serve    the admin on http://127.0.0.1:8000/admin/"
+	@echo "make test     the test suite, on SQLite and on a real PostgreSQL"
+	@echo "make check    format, lint, types, layers, migrations, templates, licences, sizes"
+	@echo "make guards   takes away one safeguard after the other and expects a test to fail"
+
+$(PY):
+	@$(PYTHON) -c 'import sys; sys.version_info[:2] == (3, 11) or sys.exit("Python 3.11 is needed, and this is %d.%d: try `make PYTHON=python3.11`." % sys.version_info[:2])'
+	@$(PYTHON) -m venv --without-pip $(VENV)
+
+$(BASE): | $(PY)
+	@echo "Installing what the application needs …"
+	@$(INSTALL) -r requirements.txt
+	@touch $@
+
+$(DEV): | $(BASE)
+	@echo "Installing what tests and checks need …"
+	@$(INSTALL) -r requirements-dev.txt
+	@touch $@
+
+venv: $(DEV)
+
+demo: $(BASE)
+	@$(PY) manage.py migrate --verbosity 0
+	@echo "The database is ready; \`make serve\` starts the admin."
+
+serve: $(BASE)
+	@$(PY) manage.py migrate --verbosity 0
+	@$(PY) manage.py runserver 127.0.0.1:8000
+
+# The whole suite on SQLite, then what depends on the database on PostgreSQL; coverage is judged over both.
+test: $(DEV)
+	@$(PY) -m coverage erase
+	$(PYTEST) $(COVERED)
+	$(PY) -m tests.postgres -- $(PYTEST) $(COVERED) --cov-append -m both_databases
+	@$(PY) -m coverage report --skip-covered
+	@$(PY) -m coverage report --skip-covered --include='engine/core/*,cohorts/rules.py' --fail-under=100
+
+requirements: $(DEV)
+	$(PY) -m uv pip compile --quiet --python-version 3.11 --generate-hashes --custom-compile-command 'make requirements' requirements.in -o requirements.txt
+	$(PY) -m uv pip compile --quiet --python-version 3.11 --generate-hashes --custom-compile-command 'make requirements' requirements-dev.in -o requirements-dev.txt
