@@ -1,0 +1,195 @@
+"""Rows of an export to JSON text and back, by the types that `schema` writes down.
+
+A codec per type is built once; what does not fit is a `FormatError` that names the field.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cache
+from types import MappingProxyType, NoneType, UnionType
+from typing import Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+
+from engine.export.schema import NanoUsd, Row
+
+NANO = 1_000_000_000
+
+AnyRow = TypeVar("AnyRow", bound=Row)
+Decode = Callable[[object], object]
+
+
+class FormatError(ValueError):
+    """A line that is not what the format says; the message is a sentence without full stop."""
+
+
+def encode_row(row: Row) -> str:
+    """Return `row` as one line of JSON without its line break."""
+    return json.dumps(_plain(type(row), row), ensure_ascii=False, separators=(",", ":"))
+
+
+def decode_row(row_type: type[AnyRow], line: str) -> AnyRow:
+    """Return the row that a line of JSON holds, or raise `FormatError`."""
+    try:
+        value = json.loads(line, parse_float=Decimal, parse_constant=_no_constant)
+    except FormatError:
+        raise
+    except (ValueError, RecursionError) as exc:
+        raise FormatError(f"not JSON ({exc})") from exc
+    return cast("AnyRow", _decoder(cast("Hashable", row_type))(value))
+
+
+def time_text(moment: datetime) -> str:
+    """Return a moment as ISO 8601 in UTC with microseconds."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def _no_constant(name: str) -> object:
+    raise FormatError(f"not JSON ({name} is no number)")
+
+
+def _plain(kind: object, value: object) -> object:
+    """Return what `json` writes for a value whose declared type is `kind`."""
+    if isinstance(value, datetime):
+        return time_text(value)
+    if value is not None and NanoUsd in (kind, *get_args(kind)):
+        return cast("int", value) / NANO
+    if isinstance(value, Mapping):
+        return {key: _plain(object, value[key]) for key in sorted(value)}
+    if isinstance(value, tuple):
+        return [_plain(type(item), item) for item in value]
+    if is_dataclass(value):
+        hints = _hints(cast("Hashable", type(value)))
+        return {name: _plain(hint, getattr(value, name)) for name, hint in hints}
+    return value
+
+
+@cache
+def _hints(row_type: Hashable) -> tuple[tuple[str, object], ...]:
+    return tuple(get_type_hints(row_type).items())
+
+
+@cache
+def _decoder(kind: object) -> Decode:
+    """Return the function that turns plain JSON into a value of the type `kind`."""
+    if kind in _SCALARS:
+        return _SCALARS[kind]
+    if is_dataclass(kind):
+        return _object_decoder(cast("type", kind))
+    arguments = get_args(kind)
+    origin = get_origin(kind)
+    if origin is UnionType or NoneType in arguments:
+        (inner,) = (argument for argument in arguments if argument is not NoneType)
+        return _nullable(_decoder(inner))
+    if origin is Literal:
+        return _choice(arguments)
+    if origin is tuple:
+        return _list_decoder(_decoder(arguments[0]))
+    return _mapping_decoder(_decoder(arguments[0]), _decoder(arguments[1]))
+
+
+def _object_decoder(row_type: type) -> Decode:
+    decoders = {name: _decoder(hint) for name, hint in _hints(row_type)}
+    required = frozenset(
+        item.name
+        for item in fields(row_type)
+        if item.default is MISSING and item.default_factory is MISSING
+    )
+
+    def decode(value: object) -> object:
+        given = _expect(value, dict, "an object")
+        if missing := sorted(required - given.keys()):
+            raise FormatError(f"field {missing[0]} is missing")
+        if unknown := sorted(given.keys() - decoders.keys()):
+            raise FormatError(f"field {unknown[0]} is not of the format")
+        return row_type(**{name: _field(name, decoders[name], given[name]) for name in given})
+
+    return decode
+
+
+def _field(name: str, decode: Decode, value: object) -> object:
+    try:
+        return decode(value)
+    except FormatError as exc:
+        raise FormatError(f"field {name}: {exc}") from None
+    except ArithmeticError:
+        raise FormatError(f"field {name}: the number is out of range") from None
+
+
+def _nullable(inner: Decode) -> Decode:
+    return lambda value: None if value is None else inner(value)
+
+
+def _choice(choices: tuple[str, ...]) -> Decode:
+    allowed = frozenset(choices)
+
+    def decode(value: object) -> object:
+        if not isinstance(value, str) or value not in allowed:
+            raise FormatError(f"{value!r} is not one of {', '.join(choices)}")
+        return value
+
+    return decode
+
+
+def _list_decoder(inner: Decode) -> Decode:
+    return lambda value: tuple(inner(item) for item in _expect(value, list, "a list"))
+
+
+def _mapping_decoder(key: Decode, inner: Decode) -> Decode:
+    def decode(value: object) -> object:
+        given = _expect(value, dict, "an object")
+        return MappingProxyType({key(name): inner(given[name]) for name in given})
+
+    return decode
+
+
+Kind = TypeVar("Kind")
+
+
+def _expect(value: object, kind: type[Kind], words: str) -> Kind:
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise FormatError(f"{value!r:.80} is not {words}")
+    return value
+
+
+def _integer(value: object) -> object:
+    return _expect(value, int, "a whole number")
+
+
+def _number(value: object) -> object:
+    if isinstance(value, Decimal):
+        return float(value)
+    return float(_expect(value, int, "a number"))
+
+
+def _nano_usd(value: object) -> object:
+    """Return USD as nano-USD; finer amounts do not exist, so they are refused, not rounded."""
+    amount = value if isinstance(value, Decimal) else Decimal(_expect(value, int, "a number"))
+    nano = amount * NANO
+    if nano != nano.to_integral_value():
+        raise FormatError(f"{value} USD is finer than a nano-USD")
+    return NanoUsd(int(nano))
+
+
+def _moment(value: object) -> object:
+    text = _expect(value, str, "a time")
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise FormatError(f"{text!r:.80} is not an ISO 8601 time") from None
+    if moment.utcoffset() is None:
+        raise FormatError(f"{text!r} names no time zone")
+    return moment.astimezone(UTC)
+
+
+_SCALARS: dict[object, Decode] = {
+    int: _integer,
+    float: _number,
+    NanoUsd: _nano_usd,
+    str: lambda value: _expect(value, str, "a text"),
+    bool: lambda value: _expect(value, bool, "true or false"),
+    datetime: _moment,
+}
