@@ -51,10 +51,13 @@ class TakenIn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """A cycle's conclusion: one per (thread, cycle), never changed."""
+    """A cycle's conclusion: one per (thread, cycle), never changed.
 
-    root: int
-    cycle: int
+    `thread` is the thread as this cycle closed it: a later row of the same group may already show
+    the next cycle.
+    """
+
+    thread: Thread
     outcome: Outcome
     seq: int
     at: datetime

@@ -1,0 +1,111 @@
+"""The in-memory store: the same contract as the database, without one.
+
+It really awaits, so that whatever may happen between taking a group and its commit does happen in
+a test; `before_commit` is where a test holds a commit back, changes something under it or fails it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from engine.core.effects import Effect
+from engine.core.gate import Gate
+from engine.core.group import Group
+from engine.core.records import Talk
+from engine.ports.store import Beat, Loaded, StoredMessage, ToldTalk
+from engine.store.memory.loading import loaded, mail
+from engine.store.memory.tables import Tables
+from engine.store.memory.writing import write
+
+
+class MemoryStore:
+    """Drives the tables of one simulation; whoever makes a store takes the lease."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        *,
+        before_commit: Callable[[Group], Awaitable[None]] | None = None,
+    ) -> None:
+        tables.token += 1
+        self._token = tables.token
+        self._tables = tables
+        self._before_commit = before_commit
+
+    async def load(self) -> Loaded:
+        await asyncio.sleep(0)
+        return loaded(self._tables)
+
+    async def load_gate(self) -> Gate:
+        await asyncio.sleep(0)
+        return self._tables.gate
+
+    async def commit(self, group: Group) -> None:
+        await asyncio.sleep(0)
+        if self._before_commit is not None:
+            await self._before_commit(group)
+        write(self._tables, group, token=self._token)
+        await asyncio.sleep(0)
+
+    async def read_mail(self) -> tuple[Effect, ...]:
+        await asyncio.sleep(0)
+        return tuple(mail(self._tables))
+
+    async def messages(self, seqs: tuple[int, ...]) -> tuple[StoredMessage, ...]:
+        await asyncio.sleep(0)
+        rows = self._tables.messages
+        return tuple(rows[seq].message for seq in sorted(set(seqs)) if seq in rows)
+
+    async def history(self, root: int, *, newest: int) -> tuple[StoredMessage, ...]:
+        await asyncio.sleep(0)
+        return self._history(root, newest=newest)
+
+    async def recent_texts(self, agent: int, *, newest: int) -> tuple[str, ...]:
+        await asyncio.sleep(0)
+        seqs = self._tables.written.get(agent, [])
+        return tuple(self._tables.messages[seq].message.text for seq in seqs[-newest:])
+
+    async def memory_text(self, agent: int, channel: int | None) -> str:
+        await asyncio.sleep(0)
+        memory = self._tables.memories.get((agent, channel))
+        if memory is None:
+            return ""
+        return self._tables.memory_texts[agent, channel, memory.version]
+
+    async def told_talks(self, talks: tuple[Talk, ...], *, agent: int) -> tuple[ToldTalk, ...]:
+        await asyncio.sleep(0)
+        return tuple(self._told(talk, agent) for talk in talks)
+
+    def beat(self) -> Beat:
+        tables = self._tables
+        return Beat(
+            ours=tables.token == self._token,
+            wish=tables.wish,
+            topology_version=tables.gate.version,
+            has_mail=bool(tables.inbox or tables.waiting),
+            max_nano_usd=tables.max_nano_usd,
+            max_calls=tables.max_calls,
+        )
+
+    def _history(self, root: int, *, newest: int) -> tuple[StoredMessage, ...]:
+        places, height = self._tables.places, self._tables.heights[root]
+        ordinals = (1, *range(max(2, height - newest + 1), height + 1))
+        seqs = (places.get((root, ordinal)) for ordinal in ordinals)
+        return tuple(self._tables.messages[seq].message for seq in seqs if seq is not None)
+
+    def _told(self, talk: Talk, agent: int) -> ToldTalk:
+        """Tell a conclusion: the thread's messages up to the one it closed on."""
+        decisions = self._tables.decisions
+        decision = next(
+            row
+            for (root, _), row in decisions.items()
+            if root == talk.root and row.seq == talk.closed_seq
+        )
+        whole = self._history(talk.root, newest=self._tables.heights[talk.root])
+        return ToldTalk(
+            root=talk.root,
+            partner=decision.thread.other(agent),
+            outcome=decision.outcome.value,
+            history=tuple(message for message in whole if message.seq <= talk.closed_seq),
+        )
