@@ -49,7 +49,7 @@ def prepare(draft: Draft, hand_in: HandIn) -> Answer:
     return Answer(results=results, turn=turn)
 
 
-def _enter(draft: Draft, effect: Effect) -> Result:  # noqa: C901, PLR0911, PLR0912 (one arm a kind)
+def _enter(draft: Draft, effect: Effect) -> Result:
     match effect:
         case Post():
             return messages.post(draft, effect)
