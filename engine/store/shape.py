@@ -36,7 +36,6 @@ def _keys(group: Group) -> Iterator[tuple[str, Iterable[Hashable]]]:
 
 def _texts(group: Group) -> Iterator[str]:
     yield from (message.text for message in group.messages)
-    yield from (proposal.summary for proposal in group.proposals)
     yield from (memory.text for memory in group.memories)
     yield from (turn.detail for turn in group.turns)
     yield from (call.error for call in group.calls)
