@@ -7,10 +7,14 @@ text; SQLite takes both), so it is decided once, for all stores alike.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from engine.core.errors import RowRefused
-from engine.core.group import Group
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator
+
+    from engine.core.group import Group
 
 
 def check_shape(group: Group) -> None:

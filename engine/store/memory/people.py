@@ -6,12 +6,16 @@ Each change leaves its mail with it, as the site does in one transaction.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from typing import TYPE_CHECKING
 
-from engine.core.effects import Verdict
-from engine.core.gate import Gate
 from engine.core.records import AgentSpec, Channel, Memory
 from engine.store.memory.tables import Note, NoteKind, Tables, Waiting
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from engine.core.effects import Verdict
+    from engine.core.gate import Gate
 
 
 class AlreadyReviewed(Exception):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from engine.core.errors import Fenced, RowRefused, TopologyMoved
 from engine.core.group import Decision, Group, NewMemory, NewMessage, NewProposal, TakenIn
-from engine.core.records import Thread
 from engine.ports.store import StoredMessage
 from engine.store.memory.tables import MessageRow, ProposalRow, Tables, Undo
 from engine.store.shape import check_shape
+
+if TYPE_CHECKING:
+    from engine.core.records import Thread
 
 
 def write(tables: Tables, group: Group, *, token: int) -> None:
