@@ -7,10 +7,14 @@ text; SQLite takes both), so it is decided once, for all stores alike.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from engine.core.errors import RowRefused
-from engine.core.group import Group
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator
+
+    from engine.core.group import Group
 
 
 def check_shape(group: Group) -> None:
@@ -36,7 +40,6 @@ def _keys(group: Group) -> Iterator[tuple[str, Iterable[Hashable]]]:
 
 def _texts(group: Group) -> Iterator[str]:
     yield from (message.text for message in group.messages)
-    yield from (proposal.summary for proposal in group.proposals)
     yield from (memory.text for memory in group.memories)
     yield from (turn.detail for turn in group.turns)
     yield from (call.error for call in group.calls)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import datetime
+from typing import TYPE_CHECKING
 
 from engine.core.config import WINDOW
 from engine.core.effects import (
@@ -27,6 +26,10 @@ from engine.core.records import (
 )
 from engine.ports.store import Loaded
 from engine.store.memory.tables import NoteKind, Tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
 
 
 def loaded(tables: Tables) -> Loaded:

@@ -6,12 +6,16 @@ Each change leaves its mail with it, as the site does in one transaction.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from typing import TYPE_CHECKING
 
-from engine.core.effects import Verdict
-from engine.core.gate import Gate
-from engine.core.records import AgentSpec, Channel, Memory
+from engine.core.records import AgentSpec, Channel, Memory, Status
 from engine.store.memory.tables import Note, NoteKind, Tables, Waiting
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from engine.core.effects import Verdict
+    from engine.core.gate import Gate
 
 
 class AlreadyReviewed(Exception):
@@ -59,9 +63,8 @@ class People:
         return self._leave(NoteKind.AGENT, spec.id)
 
     def remove_agent(self, agent: int) -> int:
-        """Take an agent off the roster; return the note's id."""
-        del self._tables.agents[agent]
-        return self._leave(NoteKind.AGENT, agent)
+        """Take an agent off the roster: it stays known, as retired; return the note's id."""
+        return self.save_agent(replace(self._tables.agents[agent], status=Status.RETIRED))
 
     def save_channel(self, channel: Channel) -> int:
         """Save a channel, known or new; return the note's id."""

@@ -7,16 +7,20 @@ a test; `before_commit` is where a test holds a commit back, changes something u
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
-from engine.core.effects import Effect
-from engine.core.gate import Gate
-from engine.core.group import Group
-from engine.core.records import Talk
 from engine.ports.store import Beat, Loaded, StoredMessage, ToldTalk
 from engine.store.memory.loading import loaded, mail
-from engine.store.memory.tables import Tables
 from engine.store.memory.writing import write
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from engine.core.effects import Effect
+    from engine.core.gate import Gate
+    from engine.core.group import Group
+    from engine.core.records import Talk
+    from engine.store.memory.tables import Tables
 
 
 class MemoryStore:

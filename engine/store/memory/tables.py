@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import StrEnum
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from engine.core.effects import CallRecord, TurnRecord, Verdict
-from engine.core.gate import Gate
-from engine.core.group import Decision, NewProposal
 from engine.core.records import (
     AgentSpec,
     AgentState,
@@ -25,6 +21,13 @@ from engine.core.records import (
     Visibility,
 )
 from engine.ports.store import StoredMessage, Wish
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from engine.core.effects import CallRecord, TurnRecord, Verdict
+    from engine.core.gate import Gate
+    from engine.core.group import Decision, NewProposal
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
