@@ -1,7 +1,9 @@
 # Every target does its own set-up: it needs Python 3.11 with pip, and make.
 PYTHON ?= python3
 VENV ?= .venv
+# For example PYTEST_ARGS="-n 2" and GUARDS="unknown-setting".
 PYTEST_ARGS ?=
+GUARDS ?=
 
 PY := $(VENV)/bin/python
 # Named by content, so that another branch's requirements are seen whatever the file times say.
@@ -21,6 +23,8 @@ help:
 	@echo "make test     the test suite, on SQLite and on a real PostgreSQL"
 	@echo "make check    format, lint, types, layers, migrations, templates, licences, sizes"
 	@echo "make guards   takes away one safeguard after the other and expects a test to fail"
+	@echo "make bench    measurements"
+	@echo "make soak     the property tests with many more examples"
 
 $(PY):
 	@$(PYTHON) -c 'import sys; sys.version_info[:2] == (3, 11) or sys.exit("Python 3.11 is needed, and this is %d.%d: try `make PYTHON=python3.11`." % sys.version_info[:2])'
@@ -53,6 +57,30 @@ test: $(DEV)
 	$(PY) -m tests.postgres -- $(PYTEST) $(COVERED) --cov-append -m both_databases
 	@$(PY) -m coverage report --skip-covered
 	@$(PY) -m coverage report --skip-covered --include='engine/core/*,cohorts/rules.py' --fail-under=100
+
+check: $(DEV)
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy .
+	$(VENV)/bin/lint-imports --no-logo
+	$(PY) manage.py check --fail-level WARNING
+	$(PY) manage.py makemigrations --check --dry-run
+	$(PY) -m scripts.site_checks
+	$(PY) -m scripts.sizes
+	$(PY) -m scripts.licences
+
+guards: $(DEV)
+	$(PY) -m scripts.guards $(GUARDS)
+
+bench: $(BASE)
+	@set -e; for file in benchmarks/[a-z]*.py; do \
+		test -e "$$file" || continue; \
+		echo "== $$file"; $(PY) -m "benchmarks.$$(basename "$$file" .py)"; \
+	done
+
+# The property tests of the pure parts with twenty times the examples.
+soak: $(DEV)
+	$(PYTEST) --hypothesis-profile=soak --timeout=1800 tests/core tests/runtime
 
 requirements: $(DEV)
 	$(PY) -m uv pip compile --quiet --python-version 3.11 --generate-hashes --custom-compile-command 'make requirements' requirements.in -o requirements.txt

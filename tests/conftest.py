@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from django.db import connections
-from hypothesis import settings as hypothesis_settings
+from hypothesis import Phase, settings as hypothesis_settings
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
@@ -17,6 +17,14 @@ CONTRACT_FOLDER = Path(__file__).parent / "contract"
 # Examples are timed by pytest-timeout; a deadline per example fails on a busy machine.
 hypothesis_settings.register_profile("project", deadline=None, print_blob=True)
 hypothesis_settings.load_profile("project")
+hypothesis_settings.register_profile("soak", deadline=None, print_blob=True, max_examples=2000)
+# `make guards` only asks whether a test fails, not for the smallest example.
+hypothesis_settings.register_profile(
+    "guards",
+    deadline=None,
+    database=None,
+    phases=(Phase.explicit, Phase.generate),
+)
 
 
 @pytest.fixture(scope="session")

@@ -40,6 +40,7 @@ class RunConfig:
     seed: int = 0
     time_zone: str = "UTC"
     latency_seconds: float = 0.0
+    house_rules: str = ""
     until_idle: bool = False
     max_turns: int | None = None
     max_minutes: float | None = None

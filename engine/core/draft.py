@@ -120,6 +120,7 @@ class Draft:
         self.pairs: Overlay[tuple[int, int], PairHistory] = Overlay(world.pairs)
         self.memories: Overlay[tuple[int, int | None], Memory] = Overlay(world.memories)
         self.handles = world.handles
+        self.may_start = True
         self.changed_threads: dict[int, Thread] = {}
         self.changed_invitations: dict[tuple[int, int], Invitation] = {}
         self.changed_turns: dict[int, TurnRecord] = {}
@@ -215,4 +216,8 @@ class Draft:
         else:
             for root in self.concern.roots:
                 world.publish(root)
+            for spec in self.agents.changed.values():
+                assert spec is not None  # agents are replaced, never removed
+                world.index_agent(spec)
+        world.handles = self.handles
         return self.concern

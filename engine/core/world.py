@@ -6,7 +6,7 @@ places, timers and the caches marked below are not part of it. Only the committe
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -37,8 +37,10 @@ FRESH = AgentState()
 class World:
     """Tables of records. `threads` holds the open ones, `roots` those that somebody may still use.
 
-    `feeds` (roots by channel and key of the gate, ascending), `handles` (mention handle → agent)
-    and `skimmed` (up to where an agent has nothing it could scan) are caches.
+    These are caches: `feeds` (roots by channel and key of the gate, ascending), `by_channel` and
+    `by_author` (all roots of a channel, and an agent's own there), `by_key` (agents by the keys
+    they publish under), `handles` (mention handle → agent), `skimmed` (up to where an agent has
+    nothing it could scan).
     """
 
     gate: Gate
@@ -54,6 +56,9 @@ class World:
     pairs: dict[tuple[int, int], PairHistory] = field(default_factory=dict)
     memories: dict[tuple[int, int | None], Memory] = field(default_factory=dict)
     feeds: dict[FeedKey, list[int]] = field(default_factory=dict, compare=False)
+    by_channel: dict[int, list[int]] = field(default_factory=dict, compare=False)
+    by_author: dict[FeedKey, list[int]] = field(default_factory=dict, compare=False)
+    by_key: dict[int, list[int]] = field(default_factory=dict, compare=False)
     handles: dict[str, int] = field(default_factory=dict, compare=False)
     skimmed: dict[int, int] = field(default_factory=dict, compare=False)
 
@@ -82,16 +87,48 @@ class World:
 
     def publish(self, root: Root) -> None:
         """Enter a new root, the newest of all, into its feeds."""
+        self.by_channel.setdefault(root.channel, []).append(root.seq)
+        if root.author is not None:
+            self.by_author.setdefault((root.channel, root.author), []).append(root.seq)
         for key in self.publishing_keys(root):
             self.feeds.setdefault(key, []).append(root.seq)
 
     def rebuild_caches(self) -> None:
         """Make the caches anew, after loading and under a new topology."""
         self.feeds = {}
+        self.by_channel = {}
+        self.by_author = {}
+        self.by_key = {}
         self.skimmed = {}
+        self.handles = {}
         for seq in sorted(self.roots):
             self.publish(self.roots[seq])
-        self.handles = {spec.bot_name.lower(): spec.id for spec in self.agents.values()}
+        for agent in sorted(self.agents):
+            self.index_agent(self.agents[agent])
+
+    def index_agent(self, spec: AgentSpec) -> None:
+        """Enter an agent into the caches that find it by key and by handle."""
+        self.handles[spec.bot_name.lower()] = spec.id
+        for key in self.gate.publishes(spec.id, is_bot=True):
+            known = self.by_key.setdefault(key, [])
+            if spec.id not in known:
+                insort(known, spec.id)
+
+    def n_kept_back(self, agent: int, after: int, upto: int) -> int:
+        """Count the roots in the agent's channels, `after` < seq ≤ `upto`, that its gate keeps."""
+        n_roots = n_permitted = 0
+        for channel in self.subscriptions.get(agent, ()):
+            n_roots += _n_between(self.by_channel.get(channel, []), after, upto)
+            permitted = set(_between(self.by_author.get((channel, agent), []), after, upto))
+            for key in self.gate.reads(agent):
+                permitted.update(_between(self.feeds.get((channel, key), []), after, upto))
+            n_permitted += len(permitted)
+        return n_roots - n_permitted
+
+    def mates(self, agent: int) -> list[int]:
+        """Return the agents that the gate lets an agent deal with, ascending, itself excluded."""
+        found = {mate for key in self.gate.reads(agent) for mate in self.by_key.get(key, ())}
+        return sorted(found - {agent})
 
     def unread(self, agent: int, *, most: int) -> list[Root]:
         """Return the oldest roots that the agent could scan, at most `most`, oldest first."""
@@ -142,3 +179,11 @@ class World:
             if spec.status is Status.ACTIVE
         ]
         return min(cursors, default=self.last_seq)
+
+
+def _between(feed: list[int], after: int, upto: int) -> list[int]:
+    return feed[bisect_right(feed, after) : bisect_right(feed, upto)]
+
+
+def _n_between(feed: list[int], after: int, upto: int) -> int:
+    return bisect_right(feed, upto) - bisect_right(feed, after)

@@ -68,7 +68,9 @@ def test_flag_reads_yes_and_no(value: str, expected: bool) -> None:
 
 
 def test_flag_refuses_what_is_neither() -> None:
-    with pytest.raises(RefusedEnvironment, match=r"^DEBUG is 'ture': write 1 for yes or 0 for no.$"):
+    with pytest.raises(
+        RefusedEnvironment, match=r"^DEBUG is 'ture': write 1 for yes or 0 for no.$"
+    ):
         environment(DEBUG="Ture").flag("DEBUG", default=True)
 
 

@@ -36,10 +36,14 @@ if TYPE_CHECKING:
     from engine.core.draft import Draft
 
 
-def prepare(draft: Draft, hand_in: HandIn) -> Answer:
-    """Check and enter all effects of one hand-in; nothing here awaits or can fail."""
+def prepare(draft: Draft, hand_in: HandIn, *, n_messages_before: int = 0) -> Answer:
+    """Check and enter all effects of one hand-in; nothing here awaits or can fail.
+
+    `n_messages_before` are those that the same hand-in stored earlier, when it is sent one effect
+    at a time.
+    """
     draft.turn = hand_in.turn
-    draft.n_messages_of_hand_in = 0
+    draft.n_messages_of_hand_in = n_messages_before
     results = tuple(_enter(draft, effect) for effect in hand_in.effects)
     draft.group.calls.extend(hand_in.calls)
     if hand_in.turn is None:
@@ -49,7 +53,7 @@ def prepare(draft: Draft, hand_in: HandIn) -> Answer:
     return Answer(results=results, turn=turn)
 
 
-def _enter(draft: Draft, effect: Effect) -> Result:  # noqa: C901, PLR0911, PLR0912 (one arm a kind)
+def _enter(draft: Draft, effect: Effect) -> Result:
     match effect:
         case Post():
             return messages.post(draft, effect)

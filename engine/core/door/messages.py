@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from engine.core.door import threads
 from engine.core.effects import Committed, MoveKind, Post, Rejected, Reply, Result
 from engine.core.group import NewMessage, NewProposal
-from engine.core.mentions import find_mentions, says_nothing, strip_mentions
+from engine.core.mentions import find_mentions, first_mentioned, says_nothing, strip_mentions
 from engine.core.records import (
     Invitation,
     InvitationKind,
@@ -43,8 +43,10 @@ def post(draft: Draft, effect: Post) -> Result:
     text = _cleaned(draft, effect.text, author=effect.agent, channel=effect.channel, other=None)
     if says_nothing(text):
         return Rejected(reason="nothing_left")
+    addressed = first_mentioned(text, draft.handles, effect.agent)
+    if addressed is not None and not draft.may_start:
+        return Rejected(reason="topology_changing")
     seq = draft.next_seq()
-    addressed = _addressed(draft, text, effect.agent)
     _add_message(draft, effect.agent, effect.channel, None, text, seq=seq, addressed=addressed)
     root = Root(
         seq=seq,
@@ -105,6 +107,11 @@ def reply(draft: Draft, effect: Reply) -> Result:
     text = _cleaned(draft, effect.text, author=effect.agent, channel=root.channel, other=other)
     if says_nothing(text):
         return Rejected(reason="nothing_left")
+    names_a_third = _names_a_third(draft, text, effect.agent, other)
+    if not draft.may_start and (names_a_third or (joins and other is not None)):
+        return Rejected(reason="topology_changing")
+    if names_a_third:
+        draft.starts_interaction()
     seq = draft.next_seq()
     if thread is None or joins:
         thread = threads.open_thread(draft, root, effect.agent, seq=seq)
@@ -221,11 +228,6 @@ def _cleaned(draft: Draft, text: str, *, author: int, channel: int, other: int |
     return strip_mentions(text.strip(), draft.handles, keep)[0]
 
 
-def _addressed(draft: Draft, text: str, author: int) -> int | None:
-    mentioned = find_mentions(text, draft.handles)
-    return next((agent for agent in mentioned if agent != author), None)
-
-
 def _add_message(
     draft: Draft,
     author: int,
@@ -238,8 +240,6 @@ def _add_message(
     addressed: int | None = None,
 ) -> None:
     assert draft.turn is not None  # agents speak in turns
-    if root is not None and _names_a_third(draft, text, author, root):
-        draft.starts_interaction()
     draft.n_messages_of_hand_in += 1
     draft.group.messages.append(
         NewMessage(
@@ -258,11 +258,9 @@ def _add_message(
     )
 
 
-def _names_a_third(draft: Draft, text: str, author: int, root: Root) -> bool:
+def _names_a_third(draft: Draft, text: str, author: int, other: int | None) -> bool:
     """Tell whether a reply mentions an agent that is not a side of its thread."""
-    thread = draft.threads.get(root.seq)
-    sides = {author, root.author} if thread is None else {s.agent for s in thread.sides}
-    return any(agent not in sides for agent in find_mentions(text, draft.handles))
+    return any(agent not in {author, other} for agent in find_mentions(text, draft.handles))
 
 
 # --- what lies on desks ----------------------------------------------------------------------------

@@ -86,9 +86,8 @@ def close(draft: Draft, thread: Thread, outcome: Outcome) -> None:
     )
     draft.threads.remove(thread.root)
     draft.changed_threads[thread.root] = closed
-    draft.group.decisions.append(
-        Decision(root=thread.root, cycle=thread.cycle, outcome=outcome, seq=seq, at=draft.now)
-    )
+    decision = Decision(thread=closed, outcome=outcome, seq=seq, at=draft.now)
+    draft.group.decisions.append(decision)
     for side in thread.sides:
         _clear_desk(draft, closed, side.agent)
     _remember_pair(draft, closed, outcome)

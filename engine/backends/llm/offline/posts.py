@@ -1,0 +1,214 @@
+"""Which posts matter to an agent, and what it posts itself: an answer, a new root, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+
+from engine.backends.llm.offline.fit import (
+    Pairing,
+    interests,
+    pairing,
+    rarity,
+    refusal_of,
+    text_score,
+)
+from engine.backends.llm.offline.terms import best_term, noun_phrases, terms_of
+from engine.backends.llm.offline.voice import Voice, named
+from engine.backends.llm.offline.words import words_of
+from engine.ports.llm import (
+    AnswerPost,
+    BankedPost,
+    ChannelInfo,
+    Chosen,
+    Entry,
+    NewRoot,
+    Persona,
+    PostContext,
+    Profile,
+    PruneContext,
+    ScanContext,
+    SkipPost,
+)
+
+#: From this score on a post is worth an answer: about two rare words, or one that is wished for.
+WORTH_ANSWERING = 1.5
+#: A partner of this fit may be called by name in a new root.
+WORTH_CALLING = 0.12
+_FIT_FACTOR = 4.0
+_LEAST_FIT = 0.01
+_REMEMBERED_FACTOR = 0.4
+_CALLING_SHARE = 0.5
+_SKIPPING_SHARE = 0.05
+_MOST_PARTNERS = 24
+_N_RECENT_LEADS = 6
+
+
+def scan(context: ScanContext) -> Chosen:
+    """Return the posts that share rare terms with the agent, without those it refuses."""
+    authors = {author.bot_name: author for author in context.authors}
+    judge = _Judge.of(context.persona, [post.text for post in context.posts])
+    return Chosen(
+        seqs=tuple(
+            post.seq
+            for post in context.posts
+            if judge.score(post, authors.get(post.author)) >= WORTH_ANSWERING
+        )
+    )
+
+
+def prune(context: PruneContext) -> Chosen:
+    """Return the best `n_keep` posts, in the order shown; of equals the earlier stays."""
+    judge = _Judge.of(context.persona, [post.text for post in context.posts])
+    ranked = sorted(context.posts, key=lambda post: judge.score(post, None), reverse=True)
+    kept = {post.seq for post in ranked[: context.n_keep]}
+    return Chosen(seqs=tuple(post.seq for post in context.posts if post.seq in kept))
+
+
+def post(context: PostContext, chance: Random) -> AnswerPost | NewRoot | SkipPost:
+    """Answer the best banked post, or open a root, or let it pass with a reason."""
+    best = _best_banked(context)
+    if best is not None:
+        return _answer(context, best, chance)
+    if not context.may_start_root or not context.channels:
+        return SkipPost(reason="No post in the bank fits, and no new root may be started.")
+    if chance.random() < _SKIPPING_SHARE:
+        return SkipPost(reason="Nothing is urgent enough to be said now.")
+    return _root(context, chance)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judge:
+    """What posts are worth to one agent, beside the posts that are shown with them."""
+
+    persona: Persona
+    liked: Mapping[str, float]
+    rare: Mapping[str, float]
+
+    @classmethod
+    def of(cls, persona: Persona, texts: list[str]) -> _Judge:
+        liked = interests(persona.public_profile, persona.private_instructions)
+        return cls(persona=persona, liked=liked, rare=rarity(texts))
+
+    def score(self, entry: Entry, author: Profile | None) -> float:
+        """Return the worth of a post, -1 for one whose topic or author is refused."""
+        profile, private = self.persona.public_profile, self.persona.private_instructions
+        if refusal_of(profile, private, "", (entry.text,)):
+            return -1.0
+        score = text_score(self.liked, entry.text, self.rare)
+        if author is None:
+            return score
+        pair = pairing(profile, private, author.public_profile)
+        return -1.0 if pair.refused else score + _FIT_FACTOR * pair.fit
+
+
+def _best_banked(context: PostContext) -> BankedPost | None:
+    """Return the banked post worth most, the oldest of equals; None if none is worth an answer."""
+    judge = _Judge.of(context.persona, [banked.entry.text for banked in context.bank])
+    scored = [(judge.score(banked.entry, banked.author), banked) for banked in context.bank]
+    score, best = max(scored, key=lambda pair: pair[0], default=(0.0, None))
+    return best if score >= WORTH_ANSWERING else None
+
+
+def _answer(context: PostContext, banked: BankedPost, chance: Random) -> AnswerPost:
+    persona, entry, author = context.persona, banked.entry, banked.author
+    profile = author.public_profile if author else ""
+    pair = pairing(persona.public_profile, persona.private_instructions, profile)
+    name = named(author.represents if author else entry.author, "you")
+    voice = _voice(context, pair, name, chance)
+    voice.more["topic"] = _topic(entry.text, pair, persona)
+    voice.more["person"] = name
+    kind = "answer" if author else "answer_person"
+    return AnswerPost(seq=entry.seq, text=voice.write(kind))
+
+
+def _topic(text: str, pair: Pairing, persona: Persona) -> str:
+    """Return what a post is about: a term of its author that it names, else its rarest word."""
+    lowered = text.lower()
+    named_terms = [term for term in pair.theirs if term.lower() in lowered]
+    if named_terms:
+        return named_terms[0]
+    return (
+        best_term(text, interests(persona.public_profile, persona.private_instructions)) or "this"
+    )
+
+
+def _root(context: PostContext, chance: Random) -> NewRoot | SkipPost:
+    """Write a root on an own term that was not named lately, with the best partner in mind."""
+    lately = " ".join(context.recent[-_N_RECENT_LEADS:]).lower()
+    persona = context.persona
+    phrases = terms_of(persona.public_profile).phrases or (
+        named(persona.represents, persona.bot_name),
+    )
+    leads = [term for term in phrases if term.lower() not in lately]
+    if not leads:
+        return SkipPost(reason="The last messages said all there is to say.")
+    partner, pair = _best_partner(context, chance)
+    ranked = [term for term in pair.own if term in leads] or leads
+    lead = chance.choice(ranked[:_N_RECENT_LEADS])
+    second = chance.choice([term for term in phrases if term != lead] or [lead])
+    theirs = pair.theirs[:_N_RECENT_LEADS]
+    channel = _channel(context.channels, (lead, second, *theirs[:1]), chance)
+    tagged = _is_called(partner, pair, chance)
+    name = named(partner.represents, partner.bot_name) if partner else ""
+    voice = _voice(context, pair, name, chance)
+    voice.own = (lead, second) if second != lead else (lead,)
+    voice.theirs = theirs or noun_phrases(channel.topic) or phrases
+    if tagged is None:
+        return NewRoot(channel=channel.name, text=voice.write("root"), tag=None)
+    voice.more["handle"] = tagged.bot_name
+    return NewRoot(channel=channel.name, text=voice.write("tagged_root"), tag=tagged.slug)
+
+
+def _best_partner(context: PostContext, chance: Random) -> tuple[Profile | None, Pairing]:
+    """Return the partner to write with in mind: by fit, rather not one that memory names."""
+    persona = context.persona
+    partners = list(context.partners)
+    if len(partners) > _MOST_PARTNERS:
+        partners = chance.sample(partners, _MOST_PARTNERS)
+    best: tuple[float, Profile | None, Pairing] = (0.0, None, _alone(persona))
+    for partner in partners:
+        pair = pairing(persona.public_profile, persona.private_instructions, partner.public_profile)
+        known = _REMEMBERED_FACTOR if partner.bot_name in context.memory else 1.0
+        worth = (_LEAST_FIT + pair.fit) * known * (0.5 + chance.random())
+        if worth > best[0] and not pair.refused:
+            best = (worth, partner, pair)
+    return best[1:]
+
+
+def _alone(persona: Persona) -> Pairing:
+    return pairing(persona.public_profile, persona.private_instructions, "")
+
+
+def _is_called(partner: Profile | None, pair: Pairing, chance: Random) -> Profile | None:
+    """Return the partner if it is to be called by name."""
+    if pair.fit < WORTH_CALLING or chance.random() >= _CALLING_SHARE:
+        return None
+    return partner
+
+
+def _channel(
+    channels: tuple[ChannelInfo, ...], terms: tuple[str, ...], chance: Random
+) -> ChannelInfo:
+    """Return the channel whose topic shares most with the terms of a post; any, if none does."""
+    said = words_of(" ".join(terms)).weights
+
+    def worth(channel: ChannelInfo) -> float:
+        topic = words_of(f"{channel.name.replace('-', ' ')} {channel.topic}").weights
+        return sum(value for word, value in topic.items() if word in said)
+
+    best = max(map(worth, channels))
+    return chance.choice([channel for channel in channels if worth(channel) == best])
+
+
+def _voice(context: PostContext, pair: Pairing, you: str, chance: Random) -> Voice:
+    me = named(context.persona.represents, context.persona.bot_name)
+    return Voice(
+        chance=chance,
+        me=me,
+        you=you,
+        own=pair.own or (me,),
+        theirs=pair.theirs,
+        said=context.recent,
+    )

@@ -1,0 +1,170 @@
+"""Who is next: every agent in exactly one place, and the longest-waiting one at the top.
+
+The scheduler knows numbers and times, no rules: `standing` judges, the loop tells the result
+here. Everything is O(log n); an entry whose generation is not the agent's is dropped when met.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+
+class Place(StrEnum):
+    """Where an agent is between two grants."""
+
+    IN_FLIGHT = "in_flight"
+    COOLING = "cooling"
+    READY = "ready"
+    PARKED = "parked"
+    OUT = "out"
+
+
+@dataclass(slots=True)
+class _Seat:
+    """One agent's place. A parked agent may have a `due` timer too; `generation` dates entries."""
+
+    last_selected: int
+    place: Place = Place.PARKED
+    generation: int = 0
+    eligible_since: datetime | None = None
+    n_others_then: int = 0
+    due_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """A selection: its number in the simulation, who, and how long it had waited.
+
+    `n_rivals` is how many agents were eligible at some moment of that wait, itself included.
+    """
+
+    number: int
+    agent: int
+    waited_seconds: float
+    n_rivals: int
+
+
+class Scheduler:
+    """The ready heap, ordered by `(last_selected, agent, generation)`, and the timer heap."""
+
+    def __init__(self, n_selections: int = 0) -> None:
+        self.n_selections = n_selections
+        self._seats: dict[int, _Seat] = {}
+        self._ready: list[tuple[int, int, int]] = []
+        self._timers: list[tuple[datetime, int, int]] = []
+        self._n_ready = 0
+        self._n_became_ready = 0
+
+    def add(self, agent: int, last_selected: int) -> None:
+        """Take in an agent, parked until it is judged; one that is known stays as it is."""
+        self._seats.setdefault(agent, _Seat(last_selected))
+
+    def place(self, agent: int) -> Place:
+        return self._seats[agent].place
+
+    def __contains__(self, agent: int) -> bool:
+        return agent in self._seats
+
+    def make_ready(self, agent: int, now: datetime) -> None:
+        """Put an agent among the eligible; one that is there keeps its waiting time."""
+        seat = self._seats[agent]
+        if seat.place is Place.READY:
+            return
+        self._leave(seat)
+        seat.place = Place.READY
+        seat.due_at = None
+        seat.eligible_since = now
+        seat.n_others_then = self._n_ready - self._n_became_ready
+        self._n_ready += 1
+        self._n_became_ready += 1
+        heappush(self._ready, (seat.last_selected, agent, seat.generation))
+
+    def rest(self, agent: int, place: Place, due_at: datetime | None) -> None:
+        """Put an agent aside: cooling or parked, with or without a timer, or out."""
+        seat = self._seats[agent]
+        if seat.place is place and seat.due_at == due_at:
+            return
+        self._leave(seat)
+        seat.place = place
+        seat.due_at = due_at
+        if due_at is not None:
+            heappush(self._timers, (due_at, agent, seat.generation))
+
+    def grant(self, now: datetime) -> Grant | None:
+        """Select the agent that has waited longest by number of selections; None if none is ready.
+
+        `last_selected` advances here, whatever the turn will do.
+        """
+        while self._ready:
+            _, agent, generation = heappop(self._ready)
+            seat = self._seats[agent]
+            if generation != seat.generation or seat.place is not Place.READY:
+                continue
+            assert seat.eligible_since is not None
+            waited_seconds = (now - seat.eligible_since).total_seconds()
+            n_rivals = seat.n_others_then + self._n_became_ready
+            self._leave(seat)
+            self.n_selections += 1
+            seat.last_selected = self.n_selections
+            seat.place = Place.IN_FLIGHT
+            return Grant(
+                number=self.n_selections,
+                agent=agent,
+                waited_seconds=waited_seconds,
+                n_rivals=min(n_rivals, len(self._seats)),
+            )
+        return None
+
+    def next_ready(self) -> int | None:
+        """Return who `grant` would select, without selecting."""
+        while self._ready:
+            _, agent, generation = self._ready[0]
+            seat = self._seats[agent]
+            if generation == seat.generation and seat.place is Place.READY:
+                return agent
+            heappop(self._ready)
+        return None
+
+    def fired(self, now: datetime) -> list[int]:
+        """Return the agents whose timers are due, earliest first, and forget those timers."""
+        due = []
+        while self._timers and self._timers[0][0] <= now:
+            _, agent, generation = heappop(self._timers)
+            seat = self._seats[agent]
+            if generation == seat.generation and seat.due_at is not None:
+                seat.due_at = None
+                due.append(agent)
+        return due
+
+    def next_due(self) -> datetime | None:
+        """Return the time of the earliest timer that still counts."""
+        while self._timers:
+            due_at, agent, generation = self._timers[0]
+            seat = self._seats[agent]
+            if generation == seat.generation and seat.due_at is not None:
+                return due_at
+            heappop(self._timers)
+        return None
+
+    def agents(self, *places: Place) -> Iterable[int]:
+        """Yield the agents in these places (all without an argument), in the order they came."""
+        for agent, seat in self._seats.items():
+            if not places or seat.place in places:
+                yield agent
+
+    @property
+    def n_ready(self) -> int:
+        return self._n_ready
+
+    def _leave(self, seat: _Seat) -> None:
+        seat.generation += 1
+        if seat.place is Place.READY:
+            self._n_ready -= 1
+        seat.eligible_since = None

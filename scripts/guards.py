@@ -1,0 +1,273 @@
+"""Takes away one safeguard after the other and expects the test of its law to fail.
+
+A guard is a file `tests/guards/NAME.patch`: header lines, then a diff that removes a safeguard.
+
+    # law: An unknown setting stops start-up.
+    # tests: tests/site/test_environment.py::test_a, tests/site/test_environment.py::test_b
+    # database: postgresql          (only for tests that need it)
+
+All named tests must pass on the code as it is, and each must fail on the code as patched; a test
+that cannot be collected or set up proves nothing. Patches are applied to copies, never here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+from tests.postgres import server_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+WORKERS = 2
+GUARD_SECONDS = 300
+PYTEST = (
+    *(sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"),
+    "--hypothesis-profile=guards",
+)
+NOT_COPIED = shutil.ignore_patterns(
+    ".git", ".venv", "var", "__pycache__", ".*_cache", ".hypothesis"
+)
+
+
+class UnusableGuardError(Exception):
+    """A guard, or the code it guards, is in no state to prove anything; says what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """One safeguard to remove: the law it keeps, and the tests that must notice."""
+
+    name: str
+    path: Path
+    law: str
+    tests: tuple[str, ...]
+    on_postgresql: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Whether each test noticed; `problem` says what was wrong when one did not."""
+
+    guard: Guard
+    problem: str
+    seconds: float
+
+    def __str__(self) -> str:
+        word = "missed" if self.problem else "caught"
+        tail = f"\n        {self.problem}" if self.problem else ""
+        return f"{word}  {self.guard.name} ({self.seconds:.1f} s): {self.guard.law}{tail}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cases:
+    """What became of each test case, by dotted name."""
+
+    exit_code: int
+    failed: frozenset[str]
+    errors: frozenset[str]
+    output: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """A worker's copy of the project, and the server its tests may use."""
+
+    root: Path
+    number: int
+    postgresql: str
+
+    def environment(self, *, on_postgresql: bool) -> Mapping[str, str]:
+        """Ours, but for the database: each copy has one of its own.
+
+        No bytecode is written: a file patched twice in a second could be taken for the old one.
+        """
+        values = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+        if on_postgresql:
+            server, _, _ = self.postgresql.partition("?")[0].rpartition("/")
+            values["DATABASE_URL"] = f"{server}/guards_{self.number}"
+        return values | {"PYTHONDONTWRITEBYTECODE": "1"}
+
+    def run_tests(self, tests: Iterable[str], *, on_postgresql: bool) -> Cases:
+        """Run `tests` here."""
+        report = self.root / "guard-report.xml"
+        report.unlink(missing_ok=True)
+        done = subprocess.run(
+            [*PYTEST, f"--junitxml={report}", *tests],
+            cwd=self.root,
+            env=self.environment(on_postgresql=on_postgresql),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=GUARD_SECONDS,
+            check=False,
+        )
+        return read_report(report, exit_code=done.returncode, output=done.stdout + done.stderr)
+
+    def apply(self, guard: Guard, *options: str) -> None:
+        """Apply a guard's patch, or revert it with `-R`; nothing is changed when it does not fit."""
+        done = subprocess.run(
+            ["git", "apply", *options, str(guard.path)],
+            cwd=self.root,
+            env={**os.environ, "GIT_CEILING_DIRECTORIES": str(self.root.parent)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+            raise UnusableGuardError(f"the patch does not apply: {reason}")
+
+
+def read_guard(path: Path) -> Guard:
+    """Read a guard's header; refused without a law, tests or a diff."""
+    header: dict[str, str] = {}
+    text = path.read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if not line.startswith("# "):
+            break
+        word, _, rest = line.removeprefix("# ").partition(":")
+        header[word] = f"{header.get(word, '')} {rest.strip()}".strip()
+    for word in ("law", "tests"):
+        if not header.get(word):
+            raise UnusableGuardError(f"{path} has no line `# {word}: …` before its diff.")
+    if "\n@@ " not in text:
+        raise UnusableGuardError(f"{path} has no diff.")
+    return Guard(
+        name=path.stem,
+        path=path,
+        law=header["law"],
+        tests=tuple(header["tests"].replace(",", " ").split()),
+        on_postgresql=header.get("database") == "postgresql",
+    )
+
+
+def read_report(report: Path, *, exit_code: int, output: str) -> Cases:
+    """Sort the cases of a JUnit report; without one, nothing failed and nothing passed."""
+    cases = list(ET.parse(report).getroot().iter("testcase")) if report.exists() else []  # noqa: S314 (our own file)
+
+    def with_child(tag: str) -> frozenset[str]:
+        found = [case for case in cases if case.find(tag) is not None]
+        return frozenset(f"{case.get('classname')}.{case.get('name')}" for case in found)
+
+    return Cases(
+        exit_code=exit_code, failed=with_child("failure"), errors=with_child("error"), output=output
+    )
+
+
+def covers(test: str, case: str) -> bool:
+    """Whether `case` (dotted) is `test` (a pytest id of a file, class or function) or part of it."""
+    name = test.replace(".py", "").replace("/", ".").replace("::", ".")
+    return case == name or case.startswith((f"{name}[", f"{name}."))
+
+
+def judge(guard: Guard, cases: Cases) -> str:
+    """What is wrong with the run of a patched copy; empty when every named test failed."""
+    tail = cases.output.strip()[-1500:]
+    if cases.errors:
+        return f"the tests broke instead of failing: {', '.join(sorted(cases.errors))}\n{tail}"
+    if cases.exit_code not in (0, 1):
+        return f"pytest could not run the tests (exit code {cases.exit_code})\n{tail}"
+    passed = [test for test in guard.tests if not any(covers(test, case) for case in cases.failed)]
+    return f"still passes without the safeguard: {', '.join(passed)}" if passed else ""
+
+
+def try_guard(guard: Guard, copy: Copy) -> Outcome:
+    """Remove the safeguard from `copy`, run its tests, put it back."""
+    started_at = time.monotonic()
+    try:
+        copy.apply(guard)
+        try:
+            problem = judge(guard, copy.run_tests(guard.tests, on_postgresql=guard.on_postgresql))
+        finally:
+            copy.apply(guard, "-R")
+    except UnusableGuardError as error:
+        problem = str(error)
+    except subprocess.TimeoutExpired:
+        problem = f"the tests did not end within {GUARD_SECONDS} s"
+    return Outcome(guard=guard, problem=problem, seconds=time.monotonic() - started_at)
+
+
+def check_baseline(guards: Sequence[Guard], copy: Copy) -> None:
+    """All named tests pass on the code as it is; otherwise nothing could be proven."""
+    for on_postgresql in (False, True):
+        chosen = [guard for guard in guards if guard.on_postgresql is on_postgresql]
+        tests = sorted({test for guard in chosen for test in guard.tests})
+        if not tests:
+            continue
+        cases = copy.run_tests(tests, on_postgresql=on_postgresql)
+        if cases.exit_code:
+            raise UnusableGuardError(
+                f"The named tests do not pass on the code as it is:\n{cases.output}"
+            )
+
+
+def run_guards(
+    guards: Sequence[Guard], copies: Sequence[Copy], report: Callable[[Outcome], None]
+) -> list[Outcome]:
+    """Try every guard, one at a time in each copy."""
+    free: SimpleQueue[Copy] = SimpleQueue()
+    for copy in copies:
+        free.put(copy)
+
+    def in_some_copy(guard: Guard) -> Outcome:
+        copy = free.get()
+        try:
+            outcome = try_guard(guard, copy)
+        finally:
+            free.put(copy)
+        report(outcome)
+        return outcome
+
+    with ThreadPoolExecutor(len(copies)) as pool:
+        return list(pool.map(in_some_copy, guards))
+
+
+def prove(root: Path, names: Sequence[str]) -> list[Outcome]:
+    """Copy the project for each worker and try its guards, all or the named ones."""
+    paths = sorted((root / "tests" / "guards").glob("*.patch"))
+    guards = [read_guard(path) for path in paths if not names or path.stem in names]
+    if not guards:
+        raise UnusableGuardError("There is no such guard in tests/guards.")
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sim-guards-")))
+        needs_server = any(guard.on_postgresql for guard in guards)
+        url = stack.enter_context(server_url("any")) if needs_server else ""
+        copies = []
+        for number in range(min(WORKERS, len(guards))):
+            place = folder / str(number) / "project"
+            shutil.copytree(root, place, ignore=NOT_COPIED, symlinks=True)
+            copies.append(Copy(root=place, number=number, postgresql=url))
+        check_baseline(guards, copies[0])
+        return run_guards(guards, copies, lambda outcome: print(outcome, flush=True))
+
+
+def main(arguments: Sequence[str], root: Path) -> int:
+    """Report to stdout; 1 when a guard was missed or could not be tried."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.guards")
+    parser.add_argument("names", nargs="*", help="guards to try; all by default")
+    try:
+        outcomes = prove(root, parser.parse_args(arguments).names)
+    except UnusableGuardError as error:
+        print(error)
+        return 1
+    missed = [outcome for outcome in outcomes if outcome.problem]
+    print(f"guards: {len(outcomes) - len(missed)} passed, {len(missed)} failed")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], Path(__file__).resolve().parent.parent))
