@@ -13,8 +13,9 @@ from engine.models.simulation import Channel, Simulation
 
 
 class Cycle(models.Model):
-    """What is known of a cycle from its opening on. `low` and `high` are the pair as its key."""
+    """What is known of a cycle from its opening on; `root_seq` names its thread everywhere."""
 
+    root_seq = models.PositiveBigIntegerField()
     cycle = models.PositiveIntegerField(default=1)
     opener = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="+", db_index=False)
     partner = models.ForeignKey(
@@ -31,8 +32,10 @@ class Cycle(models.Model):
 
 
 class Thread(Cycle):
-    """A thread in its last cycle, keyed by its root. While only a person is opposite, `partner`
-    and the pair are null."""
+    """A thread in its last cycle, keyed by its root.
+
+    `low` and `high` are its pair; null, as `partner` is, while only a person is opposite.
+    """
 
     class State(models.TextChoices):
         OPEN = "open"
