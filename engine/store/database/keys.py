@@ -40,7 +40,7 @@ class Keys:
         stored = Message.objects.filter(simulation_id=self._simulation)
         for start in range(0, len(seqs), CHUNK):
             chunk = stored.filter(seq__in=seqs[start : start + CHUNK])
-            yield from chunk.values_list("seq", "pk")
+            yield from ((seq, key) for seq, key in chunk.values_list("seq", "pk") if seq)
 
     def keep(self, keys: dict[int, int]) -> None:
         """Remember keys of messages that are committed."""

@@ -162,11 +162,13 @@ class Writer:
         ]
         _upsert(Invitation, invitations, by=("agent", "message"))
         Memory.objects.bulk_create(
-            rows.memory_row(one, simulation=self._simulation, at=group.at)
-            for one in group.memories
+            rows.memory_row(one, simulation=self._simulation, at=group.at) for one in group.memories
         )
         Subscription.objects.bulk_create(
-            (Subscription(agent_id=agent, channel_id=channel) for agent, channel in group.subscriptions),
+            (
+                Subscription(agent_id=agent, channel_id=channel)
+                for agent, channel in group.subscriptions
+            ),
             ignore_conflicts=True,
         )
         states = [
