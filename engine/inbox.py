@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F
 from django.utils import timezone
 
 from engine.models import (
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 VERDICTS = frozenset({Proposal.State.ACCEPTED, Proposal.State.DECLINED, Proposal.State.REVISED})
 
 
-class RefusedChange(Exception):
+class RefusedChangeError(Exception):
     """A change that cannot be made; the message is one sentence for the person."""
 
 
@@ -37,12 +37,12 @@ def write_message(
 ) -> Message:
     """Store a person's message, under `root` or as a new root; the driver gives it its place.
 
-    Raises `RefusedChange` for a text without a word, or a root of another channel.
+    Raises `RefusedChangeError` for a text without a word, or a root of another channel.
     """
     if not text.strip():
-        raise RefusedChange("The message is empty: write something.")
+        raise RefusedChangeError("The message is empty: write something.")
     if root is not None and (root.channel_id != channel.pk or root.root_id is not None):
-        raise RefusedChange("The thread is not in this channel: reload the page.")
+        raise RefusedChangeError("The thread is not in this channel: reload the page.")
     return Message.objects.create(
         simulation_id=channel.simulation_id,
         channel=channel,
@@ -59,11 +59,11 @@ def review_proposal(
 ) -> Proposal:
     """Decide about a proposal that the person has seen in `version`; the first review stands.
 
-    The same decision by the same person again changes nothing. Raises `RefusedChange` if it was
+    The same decision by the same person again changes nothing. Raises `RefusedChangeError` if it was
     decided otherwise.
     """
     if state not in VERDICTS:
-        raise RefusedChange("A review accepts, declines or asks for a revision.")
+        raise RefusedChangeError("A review accepts, declines or asks for a revision.")
     with transaction.atomic():
         pending = Proposal.objects.filter(pk=proposal.pk, version=version, state="pending")
         n_reviewed = pending.update(
@@ -78,7 +78,9 @@ def review_proposal(
     proposal.refresh_from_db()
     if not n_reviewed and (proposal.state, proposal.reviewed_by) != (state, person):
         who = proposal.reviewed_by or "somebody else"
-        raise RefusedChange(f"It is already reviewed, by {who}: {proposal.get_state_display()}.")
+        raise RefusedChangeError(
+            f"It is already reviewed, by {who}: {proposal.get_state_display()}."
+        )
     return proposal
 
 
@@ -93,14 +95,18 @@ def edit_memory(
 ) -> Memory:
     """Replace the text of a memory segment that the person has seen in `version` (0: none yet).
 
-    Raises `RefusedChange` if the segment has a newer version by now.
+    Raises `RefusedChangeError` if the segment has a newer version by now.
     """
     segment = Memory.objects.filter(simulation=simulation, agent=agent)
-    segment = segment.filter(channel__isnull=True) if channel is None else segment.filter(channel=channel)
+    segment = (
+        segment.filter(channel__isnull=True) if channel is None else segment.filter(channel=channel)
+    )
     with transaction.atomic():
         newest = segment.order_by("-version").first()
         if (newest.version if newest else 0) != version:
-            raise RefusedChange("The memory has changed meanwhile: reload the page and edit again.")
+            raise RefusedChangeError(
+                "The memory has changed meanwhile: reload the page and edit again."
+            )
         row = Memory.objects.create(
             simulation=simulation,
             agent=agent,
@@ -116,16 +122,16 @@ def edit_memory(
     return row
 
 
-def note_agent(instance: Agent, **_: object) -> None:
-    """Tell every simulation that the agent is in of its new texts, limits or status."""
-    simulations = Simulation.objects.filter(
-        Q(roster_chosen=False) | Q(roster_entries__agent=instance)
-    ).distinct()
-    notes = [
-        Inbox(simulation_id=key, kind=Inbox.Kind.AGENT, key=instance.pk)
-        for key in simulations.values_list("pk", flat=True)
-    ]
-    Inbox.objects.bulk_create(notes)
+def note_agents(agent_ids: list[int], **_: object) -> None:
+    """Tell every simulation that an agent is in of its new texts, limits or status."""
+    everywhere = Simulation.objects.filter(roster_chosen=False).values_list("pk", flat=True)
+    places = [(simulation, agent) for simulation in everywhere for agent in agent_ids]
+    chosen = RosterEntry.objects.filter(simulation__roster_chosen=True, agent__in=agent_ids)
+    places += chosen.values_list("simulation_id", "agent_id")
+    Inbox.objects.bulk_create(
+        Inbox(simulation_id=simulation, kind=Inbox.Kind.AGENT, key=agent)
+        for simulation, agent in places
+    )
 
 
 def note_roster_entry(instance: RosterEntry, **_: object) -> None:

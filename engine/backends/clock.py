@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import selectors
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import TypeVar, TypeVarTuple, Unpack
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple, Unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 _Result = TypeVar("_Result")
 _Args = TypeVarTuple("_Args")

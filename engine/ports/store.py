@@ -7,24 +7,26 @@ runs off the event loop, and no transaction lives across an await.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from engine.core.effects import Effect
-from engine.core.gate import Gate
-from engine.core.group import Group
-from engine.core.records import (
-    AgentSpec,
-    AgentState,
-    Channel,
-    Invitation,
-    Memory,
-    PairHistory,
-    Root,
-    Talk,
-    Thread,
-)
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from engine.core.effects import Effect
+    from engine.core.gate import Gate
+    from engine.core.group import Group
+    from engine.core.records import (
+        AgentSpec,
+        AgentState,
+        Channel,
+        Invitation,
+        Memory,
+        PairHistory,
+        Root,
+        Talk,
+        Thread,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.core.records import AgentSpec, Channel, Memory, Status
+from engine.core.records import Memory, Status
 from engine.store.memory.tables import Note, NoteKind, Tables, Waiting
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from engine.core.effects import Verdict
     from engine.core.gate import Gate
+    from engine.core.records import AgentSpec, Channel
 
 
 class AlreadyReviewed(Exception):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from random import Random
+from typing import TYPE_CHECKING
 
 from engine.backends.llm.offline.notes import remember
 from engine.backends.llm.offline.posts import post, prune, scan
 from engine.backends.llm.offline.talk import reply
 from engine.core.chance import keyed_random
-from engine.ports.clock import Clock
 from engine.ports.llm import (
     AnswerPost,
     Chosen,
@@ -21,14 +19,20 @@ from engine.ports.llm import (
     NewRoot,
     PostContext,
     PruneContext,
-    Remembered,
     RememberContext,
+    Remembered,
     ReplyContext,
     ScanContext,
     SkipPost,
     Usage,
     Written,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from random import Random
+
+    from engine.ports.clock import Clock
 
 _MODEL = "offline"
 _PROMPT_VERSION = "offline-1"
@@ -49,7 +53,7 @@ class OfflineLlm:
         self._clock = clock
         self._latency_seconds = latency_seconds
 
-    def upper_estimate(self, request: LlmRequest) -> int:  # noqa: ARG002 - costs nothing, whatever is asked
+    def upper_estimate(self, request: LlmRequest) -> int:
         """Return 0: no call costs money."""
         return 0
 

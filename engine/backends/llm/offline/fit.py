@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from engine.backends.llm.offline.terms import terms_of
 from engine.backends.llm.offline.wishes import bitten_topic, wishes_of
 from engine.backends.llm.offline.words import words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 _WISH_FACTOR = 2.0
 _PROSE_SHARE = 0.4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.backends.llm.offline.fit import interests
 from engine.backends.llm.offline.terms import best_term
 from engine.backends.llm.offline.voice import named
-from engine.ports.llm import ClosedTalk, Persona, Remembered, RememberContext
+from engine.ports.llm import ClosedTalk, Persona, RememberContext, Remembered
 
 _MOST_WORDS = 280
 _MOST_WORDS_OF_A_LINE = 60

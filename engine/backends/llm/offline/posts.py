@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from random import Random
+from typing import TYPE_CHECKING
 
 from engine.backends.llm.offline.fit import (
     Pairing,
@@ -31,6 +30,10 @@ from engine.ports.llm import (
     ScanContext,
     SkipPost,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from random import Random
 
 #: From this score on a post is worth an answer: about two rare words, or one that is wished for.
 WORTH_ANSWERING = 1.5

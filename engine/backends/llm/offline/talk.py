@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from random import Random
+from typing import TYPE_CHECKING
 
 from engine.backends.llm.offline.fit import Pairing, interests, pairing, refusal_of
 from engine.backends.llm.offline.terms import best_term
@@ -10,6 +10,9 @@ from engine.backends.llm.offline.voice import Voice, named, quoted
 from engine.backends.llm.offline.words import words_of
 from engine.core.chance import keyed_random
 from engine.ports.llm import Entry, Move, Profile, ReplyContext, Stage, Written
+
+if TYPE_CHECKING:
+    from random import Random
 
 #: From this fit on an agent agrees to a plan; below it, there is too little in common.
 ENOUGH_FIT = 0.06

@@ -7,9 +7,9 @@ and whole sentences are passed over.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from engine.backends.llm.offline.words import (
     COMMON_WORDS,
@@ -19,6 +19,9 @@ from engine.backends.llm.offline.words import (
     tokens,
     words_of,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
 
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+(.+)$")
 _HEADING = re.compile(r"^\s*#+\s*(.*)$")
@@ -60,7 +63,7 @@ def terms_of(profile: str) -> Terms:
     kept = _without_variants(phrases)[:_MOST_TERMS]
     words = dict(words_of(" \n ".join(kept)).weights)
     for token in tokens(profile):
-        if has_rare_shape(token) and len(token) > 2:  # noqa: PLR2004 - OA, PI: anything's initials
+        if has_rare_shape(token) and len(token) > 2:
             words.setdefault(stem(token), 2.0)
     return Terms(phrases=kept, words=words)
 
@@ -107,7 +110,7 @@ def noun_phrase(raw: str) -> str:
 
 def _can_be_named(text: str) -> bool:
     words = text.split()
-    if not 0 < len(words) <= _MOST_WORDS or not 2 < len(text) <= _MOST_LETTERS:  # noqa: PLR2004
+    if not 0 < len(words) <= _MOST_WORDS or not 2 < len(text) <= _MOST_LETTERS:
         return False
     if words[0].lower() in STOP_WORDS or words[-1].lower() in STOP_WORDS:
         return False
@@ -136,7 +139,7 @@ def _named_in_prose(profile: str) -> Iterator[str]:
     """Yield names with a rare shape, then the longer words: for a profile without lists."""
     lines = (line for line in profile.splitlines() if not _HEADING.match(line))
     words = [t for line in lines if not _LABEL.match(line) for t in tokens(line)]
-    yield from (word for word in words if has_rare_shape(word) and len(word) > 2)  # noqa: PLR2004
+    yield from (word for word in words if has_rare_shape(word) and len(word) > 2)
     yield from (
         word.lower()
         for word in words

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from random import Random
+from typing import TYPE_CHECKING
 
 from engine.backends.llm.offline.phrases import FRAMES, MESSAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
 
 _UNFIT = re.compile(r"[^\w \-'’+&.,/]|_")
 _TRIES = 12
@@ -55,7 +58,7 @@ class Voice:
 
     def _two(self, terms: tuple[str, ...], rest: str) -> tuple[str, str]:
         """Return two different terms, out of the best few."""
-        if len(terms) < 2:  # noqa: PLR2004 - two terms are wanted
+        if len(terms) < 2:
             return (*terms, rest)[0], rest
         first, second = self.chance.sample(terms[:_MOST_SHARED_TERMS], 2)
         return first, second

@@ -5,11 +5,14 @@ only a term that the other side names itself may show in a message.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from engine.backends.llm.offline.words import has_rare_shape, stem, stems, tokens, weight, words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _REFUSAL = re.compile(
     r"(?:\b(?:not|never|less|no longer|isn't|aren't|hardly) (?:very |really |at all )?interested in"

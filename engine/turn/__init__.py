@@ -1,0 +1,1 @@
+"""One turn: the phases in their order, its calls, and what it hands in."""

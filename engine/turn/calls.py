@@ -1,0 +1,208 @@
+"""The calls of a turn: reserved before they leave, limited, retried within bounds, recorded."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from engine.core.claims import Reservation, Spent
+from engine.core.config import MAX_CALLS_PER_TURN
+from engine.core.effects import CallRecord
+from engine.core.errors import (
+    EngineError,
+    LlmError,
+    PermanentLlmError,
+    TransientLlmError,
+    UnusableAnswer,
+)
+from engine.ports.llm import LlmRequest
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from engine.core.claims import Budget
+    from engine.core.effects import TurnRecord
+    from engine.core.records import AgentSpec
+    from engine.core.world import World
+    from engine.ports.clock import Clock
+    from engine.ports.llm import Context, Decision, Llm, LlmAnswer, LlmPhase, Tier
+
+#: A turn waits this long for a retry, in seconds; for longer it ends and comes back.
+PATIENCE_SECONDS = 5.0
+#: The first wait before a retry when the other side names none; it doubles.
+FIRST_WAIT_SECONDS = 1.0
+#: A call is tried this often within one turn.
+ATTEMPTS = 3
+#: This many transient failures in a row, over all turns, open the circuit.
+CIRCUIT_FAILURES = 10
+
+
+class BudgetSpent(EngineError):
+    """The call was not made: a cap or a window forbids it."""
+
+    def __init__(self, spent: Spent) -> None:
+        super().__init__(spent.reason)
+        self.spent = spent
+
+
+class Backoff(EngineError):
+    """The turn ends here and comes back in `wait_seconds`: the model is not to be had now."""
+
+    def __init__(self, reason: str, wait_seconds: float) -> None:
+        super().__init__(reason)
+        self.wait_seconds = wait_seconds
+
+
+class Line:
+    """The way to the model that all turns of a run share: permits, and the circuit."""
+
+    def __init__(self, llm: Llm, *, budget: Budget, clock: Clock, permits: int) -> None:
+        self.llm = llm
+        self.budget = budget
+        self.clock = clock
+        self.permits = asyncio.Semaphore(permits)
+        self.n_failures_in_row = 0
+
+    @property
+    def circuit_is_open(self) -> bool:
+        """True after too many transient failures in a row; the run then pauses."""
+        return self.n_failures_in_row >= CIRCUIT_FAILURES
+
+
+class TurnCalls:
+    """The `Mind` of one turn. `unreported` are records that no hand-in has carried yet."""
+
+    def __init__(self, line: Line, *, world: World, spec: AgentSpec, turn: TurnRecord) -> None:
+        self._line = line
+        self._world = world
+        self._spec = spec
+        self._turn = turn
+        self._own_permits = asyncio.Semaphore(MAX_CALLS_PER_TURN)
+        self._n_calls = 0
+        self.unreported: list[CallRecord] = []
+
+    def take_records(self) -> tuple[CallRecord, ...]:
+        """Return the records that no hand-in has carried yet, and forget them."""
+        records = tuple(sorted(self.unreported, key=lambda record: record.number))
+        self.unreported.clear()
+        return records
+
+    async def ask(
+        self, phase: LlmPhase, tier: Tier, context: Context, *, thread: int | None = None
+    ) -> Decision:
+        """Ask until there is an answer; raises what no further attempt of this turn can cure."""
+        wait_seconds = FIRST_WAIT_SECONDS
+        async with self._own_permits:
+            for attempt in range(1, ATTEMPTS + 1):
+                request = LlmRequest(
+                    agent=self._spec.slug,
+                    turn=self._turn.number,
+                    phase=phase,
+                    tier=tier,
+                    thread=thread,
+                    attempt=attempt,
+                    context=context,
+                )
+                try:
+                    return (await self._attempt(request)).decision
+                except TransientLlmError as error:
+                    wait_seconds = error.retry_after_seconds or wait_seconds
+                    if attempt == ATTEMPTS or wait_seconds >= PATIENCE_SECONDS:
+                        raise Backoff(str(error), max(wait_seconds, PATIENCE_SECONDS)) from error
+                await self._line.clock.sleep(wait_seconds)
+                wait_seconds *= 2
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _attempt(self, request: LlmRequest) -> LlmAnswer:
+        """Make one call under one permit; it is booked and recorded whatever comes of it."""
+        async with self._line.permits:
+            reservation = self._reserve(request)
+            self._n_calls += 1
+            number, started_at = self._n_calls, self._line.clock.now()
+            answer: LlmAnswer | None = None
+            failure: BaseException | None = None
+            try:
+                answer = await self._line.llm.complete(request)
+            except BaseException as error:
+                failure = error
+                raise
+            finally:
+                self._book(request, reservation, number, started_at, answer, failure)
+        return answer
+
+    def _reserve(self, request: LlmRequest) -> Reservation:
+        nano_usd = self._line.llm.upper_estimate(request)
+        n_threads = len(self._world.desk(self._spec.id).threads)
+        reservation = self._line.budget.reserve(
+            self._spec, self._line.clock.now(), n_threads=n_threads, nano_usd=nano_usd
+        )
+        if isinstance(reservation, Spent):
+            raise BudgetSpent(reservation)
+        return reservation
+
+    def _book(
+        self,
+        request: LlmRequest,
+        reservation: Reservation,
+        number: int,
+        started_at: datetime,
+        answer: LlmAnswer | None,
+        failure: BaseException | None,
+    ) -> None:
+        """Settle the call and record it; one that died in flight is booked at its estimate."""
+        self._count_failure(failure)
+        usage = None if answer is None else answer.usage
+        cost = reservation.nano_usd if usage is None else usage.cost_nano_usd
+        self._line.budget.settle(reservation, cost_nano_usd=cost)
+        billed = failure if isinstance(failure, UnusableAnswer) else None
+        latency = self._line.clock.now() - started_at
+        self.unreported.append(
+            CallRecord(
+                turn=self._turn.number,
+                number=number,
+                agent=self._spec.id,
+                agent_version=self._turn.agent_version,
+                phase=request.phase,
+                thread=request.thread,
+                model="" if answer is None else answer.model,
+                prompt_version="" if answer is None else answer.prompt_version,
+                attempt=request.attempt,
+                started_at=started_at,
+                latency_seconds=latency.total_seconds(),
+                input_tokens=usage.input_tokens if usage else billed.input_tokens if billed else 0,
+                output_tokens=usage.output_tokens
+                if usage
+                else billed.output_tokens
+                if billed
+                else 0,
+                cache_read_tokens=0 if usage is None else usage.cache_read_tokens,
+                cache_write_tokens=0 if usage is None else usage.cache_write_tokens,
+                reserved_nano_usd=reservation.nano_usd,
+                cost_nano_usd=cost,
+                finish_reason="" if answer is None else answer.finish_reason,
+                error=_error_of(failure),
+            )
+        )
+
+    def _count_failure(self, failure: BaseException | None) -> None:
+        if isinstance(failure, TransientLlmError):
+            self._line.n_failures_in_row += 1
+        elif failure is None or isinstance(failure, UnusableAnswer):
+            self._line.n_failures_in_row = 0
+
+
+def _error_of(failure: BaseException | None) -> str:
+    match failure:
+        case None:
+            return ""
+        case UnusableAnswer():
+            return f"unusable: {failure.reason}"
+        case TransientLlmError():
+            return f"transient: {failure}"
+        case PermanentLlmError():
+            return f"permanent: {failure}"
+        case asyncio.CancelledError():
+            return "cancelled"
+        case LlmError():
+            return f"failed: {failure}"
+    return f"failed: {type(failure).__name__}"
