@@ -41,6 +41,7 @@ WORTH_ANSWERING = 1.5
 WORTH_CALLING = 0.12
 _FIT_FACTOR = 4.0
 _LEAST_FIT = 0.01
+_OWN_SHARE = 0.3
 _REMEMBERED_FACTOR = 0.4
 _CALLING_SHARE = 0.5
 _SKIPPING_SHARE = 0.05
@@ -152,7 +153,8 @@ def _root(context: PostContext, chance: Random) -> NewRoot | SkipPost:
     lead = chance.choice(ranked[:_N_RECENT_LEADS])
     second = chance.choice([term for term in phrases if term != lead] or [lead])
     theirs = pair.theirs[:_N_RECENT_LEADS]
-    channel = _channel(context.channels, (lead, second, *theirs[:1]), chance)
+    liked = interests(persona.public_profile, persona.private_instructions)
+    channel = _channel(context.channels, (lead, second, *theirs[:1]), liked, chance)
     tagged = _is_called(partner, pair, chance)
     name = named(partner.represents, partner.bot_name) if partner else ""
     voice = _voice(context, pair, name, chance)
@@ -192,14 +194,18 @@ def _is_called(partner: Profile | None, pair: Pairing, chance: Random) -> Profil
 
 
 def _channel(
-    channels: tuple[ChannelInfo, ...], terms: tuple[str, ...], chance: Random
+    channels: tuple[ChannelInfo, ...],
+    terms: tuple[str, ...],
+    liked: Mapping[str, float],
+    chance: Random,
 ) -> ChannelInfo:
-    """Return the channel whose topic shares most with the terms of a post; any, if none does."""
+    """Return the channel whose topic is nearest to the terms of a post, then to its author."""
     said = words_of(" ".join(terms)).weights
 
     def worth(channel: ChannelInfo) -> float:
         topic = words_of(f"{channel.name.replace('-', ' ')} {channel.topic}").weights
-        return sum(value for word, value in topic.items() if word in said)
+        near = sum(value for word, value in topic.items() if word in said)
+        return near + _OWN_SHARE * sum(value for word, value in topic.items() if word in liked)
 
     best = max(map(worth, channels))
     return chance.choice([channel for channel in channels if worth(channel) == best])

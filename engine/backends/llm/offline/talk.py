@@ -20,7 +20,7 @@ _UNDECIDED_SHARE = 0.22
 _READINESS = 0.6
 _OPEN_POINT_SHARE = 0.2
 _PATIENCE = 7
-_MOST_SHOWN = 14
+_N_OWN_LATEST = 6
 _QUOTED_WORDS = 14
 
 _NEXT_BEST = {
@@ -117,7 +117,7 @@ def _text(context: ReplyContext, pair: Pairing, move: Move, chance: Random) -> s
         you=_name_of(context.partner, person),
         own=pair.own or (named(persona.represents, persona.bot_name),),
         theirs=pair.theirs,
-        said=[entry.text for entry in context.history[-_MOST_SHOWN:]],
+        said=[entry.text for entry in context.history if _is_own(entry, context)][-_N_OWN_LATEST:],
         more={"refused": pair.refused},
     )
     extra = []

@@ -57,7 +57,8 @@ class Terms:
 @lru_cache(maxsize=16384)
 def terms_of(profile: str) -> Terms:
     """Return the terms of a profile in markdown; empty for one that says nothing."""
-    phrases = dict.fromkeys(_lowered(phrase, _names_in(profile)) for phrase in _listed(profile))
+    names = _names_in(profile)
+    phrases = dict.fromkeys(_lowered(phrase, names) for phrase in _listed(profile))
     if len(phrases) < _ENOUGH_TERMS:
         phrases |= dict.fromkeys(_named_in_prose(profile))
     kept = _without_variants(phrases)[:_MOST_TERMS]

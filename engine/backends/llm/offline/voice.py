@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from random import Random
 
 from engine.backends.llm.offline.phrases import FRAMES, MESSAGES
 
@@ -64,6 +65,7 @@ class Voice:
         return first, second
 
 
+@lru_cache(maxsize=2048)
 def shingles(text: str) -> frozenset[tuple[str, str, str]]:
     """Return the runs of three words of `text`."""
     words = text.lower().split()

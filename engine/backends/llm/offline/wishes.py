@@ -42,10 +42,14 @@ _LONGEST_RUN = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A topic that is declined: each word of it must be the other side's own."""
+    """A topic that is declined, by its words.
+
+    `n_mentions`: how often a profile must say them. A single plain word said once is a mention
+    and no topic.
+    """
 
     words: frozenset[str]
-    is_plain: bool
+    n_mentions: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,25 +79,30 @@ def wishes_of(private_instructions: str) -> Wishes:
     return Wishes(refusals=tuple(refusals), words={w: n for w, n in weights.items() if n >= 1})
 
 
-def bitten_topic(
-    refusal: Refusal, own: Mapping[str, float], profile: str, said: tuple[str, ...]
-) -> str:
+def refusals_beside(own_terms: frozenset[str], private_instructions: str) -> tuple[Refusal, ...]:
+    """Return what the instructions refuse, by the words that the other side has to bring.
+
+    What the agent is about itself may stand in any refusal ("X of our own"): it is left out,
+    unless nothing else remains.
+    """
+    return tuple(
+        Refusal(words=(refusal.words - own_terms) or refusal.words, n_mentions=refusal.n_mentions)
+        for refusal in wishes_of(private_instructions).refusals
+    )
+
+
+def bitten_topic(refusal: Refusal, profile: str, said: tuple[str, ...]) -> str:
     """Return the refused topic in the other side's words, "" when the refusal does not bite.
 
-    What the agent's `own` profile is about may stand in any refusal ("X of our own"); the other
-    side must bring the rest, in its profile or in one message. A single plain word has to be
-    said twice in a profile: once is a mention and no topic. Several must stand together.
+    It bites when the words stand together in the profile, or in one thing that was said.
     """
-    required = frozenset(word for word in refusal.words if word not in own) or refusal.words
-    times = 2 if refusal.is_plain and len(refusal.words) == 1 else 1
-    counts = words_of(profile).counts
-    if all(counts.get(word, 0) >= times for word in required):
-        surface = _surface(profile, required)
-        if surface:
-            return surface
+    if profile:
+        counts = words_of(profile).counts
+        if all(counts.get(word, 0) >= refusal.n_mentions for word in refusal.words):
+            return _surface(profile, refusal.words)
     for text in said:
-        if all(word in words_of(text).counts for word in required):
-            return _surface(text, required)
+        if refusal.words <= words_of(text).counts.keys():
+            return _surface(text, refusal.words)
     return ""
 
 
@@ -103,8 +112,9 @@ def _refusals_of(topic: str) -> list[Refusal]:
     for part in _ALTERNATIVES.split(_TOPIC_END.split(topic, maxsplit=1)[0]):
         names = [token for token in tokens(part) if _says_something(token)]
         if names:
-            shaped = any(has_rare_shape(token) or "-" in token for token in names)
-            found.append(Refusal(words=frozenset(map(stem, names)), is_plain=not shaped))
+            is_telling = len(names) > 1 or has_rare_shape(names[0]) or "-" in names[0]
+            words = frozenset(map(stem, names))
+            found.append(Refusal(words=words, n_mentions=1 if is_telling else 2))
     return found
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _TOKEN = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
+_DIGIT = re.compile(r"\d")
 _SHORTEST_PART = 3
 _LONG = 9
 
@@ -96,7 +97,8 @@ def stems(token: str) -> tuple[str, ...]:
 
 def has_rare_shape(token: str) -> bool:
     """Tell whether `token` looks like a name of its own: FoxO, cryo-ET, KLF4, ABPP."""
-    return any(c.isupper() or c.isdigit() for c in token[1:]) and not token.isdigit()
+    tail = token[1:]
+    return tail.lower() != tail or (bool(_DIGIT.search(tail)) and not token.isdigit())
 
 
 def weight(word: str, *, rare_shape: bool) -> float:
