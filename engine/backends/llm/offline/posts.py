@@ -40,6 +40,7 @@ WORTH_ANSWERING = 1.5
 #: A partner of this fit may be called by name in a new root.
 WORTH_CALLING = 0.12
 _FIT_FACTOR = 4.0
+_LEAST_SHARE = 0.5
 _LEAST_FIT = 0.01
 _OWN_SHARE = 0.3
 _REMEMBERED_FACTOR = 0.4
@@ -50,16 +51,15 @@ _N_RECENT_LEADS = 6
 
 
 def scan(context: ScanContext) -> Chosen:
-    """Return the posts that share rare terms with the agent, without those it refuses."""
+    """Return the posts that share rare terms with the agent, without those it refuses.
+
+    Beside a post of twice their worth, the lesser ones are passed over.
+    """
     authors = {author.bot_name: author for author in context.authors}
     judge = _Judge.of(context.persona, [post.text for post in context.posts])
-    return Chosen(
-        seqs=tuple(
-            post.seq
-            for post in context.posts
-            if judge.score(post, authors.get(post.author)) >= WORTH_ANSWERING
-        )
-    )
+    scores = {post.seq: judge.score(post, authors.get(post.author)) for post in context.posts}
+    least = max(WORTH_ANSWERING, _LEAST_SHARE * max(scores.values(), default=0.0))
+    return Chosen(seqs=tuple(seq for seq, score in scores.items() if score >= least))
 
 
 def prune(context: PruneContext) -> Chosen:

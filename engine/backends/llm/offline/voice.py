@@ -9,11 +9,7 @@ from random import Random
 
 from engine.backends.llm.offline.phrases import FRAMES, MESSAGES
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from random import Random
-
-_UNFIT = re.compile(r"[^\w \-'’+&.,/]|_")
+_UNFIT = re.compile(r"[^\w \-'\u2019+&.,/]|_")
 _TRIES = 12
 _TOO_ALIKE = 0.5
 _MOST_SHARED_TERMS = 8

@@ -29,12 +29,13 @@ _WISH = re.compile(
 )
 _WISH_HEADING = re.compile(r"priorit|prefer|wish|interest|seek|goal|want", re.IGNORECASE)
 _TOPIC_END = re.compile(
-    r"[.;:(\n—–]|,? (?:unless|without|that|which|because|since|when|except|but|as|so|near|if)\b"
+    r"[.;:(\n\u2014\u2013]"
+    r"|,? (?:unless|without|that|which|because|since|when|except|but|as|so|near|if)\b"
     r"|, (?:the|a|an|we|it|they|our|no|not|he|she|this)\b|\s-\s",
     re.IGNORECASE,
 )
 _ALTERNATIVES = re.compile(r",\s*(?:or|and|nor)?\s*|\s(?:or|nor|and)\s", re.IGNORECASE)
-_SENTENCES = re.compile(r"(?<=[.!?;])\s+|\n")
+_SENTENCES = re.compile(r"(?<=[^\d\s][.!?;])\s+|\n")
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s")
 _CONTENT_WORTH = 0.5
 _LONGEST_RUN = 6
@@ -123,13 +124,14 @@ def _says_something(token: str) -> bool:
 
 
 def _surface(text: str, required: frozenset[str]) -> str:
-    """Return the shortest run of at most six words of `text` with all that is required, or ""."""
-    words = tokens(text)
-    marks = [required.intersection(stems(word)) for word in words]
-    for length in range(1, _LONGEST_RUN + 1):
-        for start in range(len(words) - length + 1):
-            if required <= frozenset().union(*marks[start : start + length]):
-                return _lowered(words[start : start + length])
+    """Return the shortest run of at most six words of a line with all that is required, or ""."""
+    for line in text.splitlines():
+        words = tokens(line)
+        marks = [required.intersection(stems(word)) for word in words]
+        for length in range(1, _LONGEST_RUN + 1):
+            for start in range(len(words) - length + 1):
+                if required <= frozenset().union(*marks[start : start + length]):
+                    return _lowered(words[start : start + length])
     return ""
 
 
