@@ -84,7 +84,7 @@ def stage_at(number: int) -> Stage:
     return Stage.EXPLORE if number <= N_EXPLORING else Stage.DECIDE
 
 
-def reply_context(  # noqa: PLR0913
+def reply_context(
     who: Persona,
     partner: Persona | None,
     history: tuple[Entry, ...],
@@ -108,7 +108,7 @@ def reply_context(  # noqa: PLR0913
     )
 
 
-def post_context(  # noqa: PLR0913
+def post_context(
     who: Persona,
     *,
     partners: tuple[Persona, ...] = (),

@@ -47,7 +47,9 @@ _REMEMBERED_FACTOR = 0.4
 _CALLING_SHARE = 0.5
 _SKIPPING_SHARE = 0.05
 _MOST_PARTNERS = 24
-_N_RECENT_LEADS = 6
+_MOST_NAMED = 6
+_N_LATELY = 12
+_TRIES = 8
 
 
 def scan(context: ScanContext) -> Chosen:
@@ -139,31 +141,39 @@ def _topic(text: str, pair: Pairing, persona: Persona) -> str:
 
 
 def _root(context: PostContext, chance: Random) -> NewRoot | SkipPost:
-    """Write a root on an own term that was not named lately, with the best partner in mind."""
-    lately = " ".join(context.recent[-_N_RECENT_LEADS:]).lower()
+    """Write a root on two own terms, with the best partner in mind and perhaps by name."""
     persona = context.persona
     phrases = terms_of(persona.public_profile).phrases or (
         named(persona.represents, persona.bot_name),
     )
-    leads = [term for term in phrases if term.lower() not in lately]
-    if not leads:
-        return SkipPost(reason="The last messages said all there is to say.")
     partner, pair = _best_partner(context, chance)
-    ranked = [term for term in pair.own if term in leads] or leads
-    lead = chance.choice(ranked[:_N_RECENT_LEADS])
-    second = chance.choice([term for term in phrases if term != lead] or [lead])
-    theirs = pair.theirs[:_N_RECENT_LEADS]
+    own = _unsaid_pair(pair.own or phrases, context.recent[-_N_LATELY:], chance)
+    if not own:
+        return SkipPost(reason="The last messages said all there is to say.")
+    theirs = pair.theirs[:_MOST_NAMED]
     liked = interests(persona.public_profile, persona.private_instructions)
-    channel = _channel(context.channels, (lead, second, *theirs[:1]), liked, chance)
-    tagged = _is_called(partner, pair, chance)
+    channel = _channel(context.channels, (*own, *theirs[:1]), liked, chance)
     name = named(partner.represents, partner.bot_name) if partner else ""
     voice = _voice(context, pair, name, chance)
-    voice.own = (lead, second) if second != lead else (lead,)
+    voice.own = own
     voice.theirs = theirs or noun_phrases(channel.topic) or phrases
-    if tagged is None:
+    called = _called(partner, pair, chance)
+    if called is None:
         return NewRoot(channel=channel.name, text=voice.write("root"), tag=None)
-    voice.more["handle"] = tagged.bot_name
-    return NewRoot(channel=channel.name, text=voice.write("tagged_root"), tag=tagged.slug)
+    voice.more["handle"] = called.bot_name
+    return NewRoot(channel=channel.name, text=voice.write("tagged_root"), tag=called.slug)
+
+
+def _unsaid_pair(
+    terms: tuple[str, ...], lately: tuple[str, ...], chance: Random
+) -> tuple[str, ...]:
+    """Return two terms (or the only one) that no late message names together; () if none."""
+    texts = [text.lower() for text in lately]
+    for _ in range(_TRIES):
+        drawn = tuple(chance.sample(terms, min(2, len(terms))))
+        if not any(all(term.lower() in text for term in drawn) for text in texts):
+            return drawn
+    return ()
 
 
 def _best_partner(context: PostContext, chance: Random) -> tuple[Profile | None, Pairing]:
@@ -186,7 +196,7 @@ def _alone(persona: Persona) -> Pairing:
     return pairing(persona.public_profile, persona.private_instructions, "")
 
 
-def _is_called(partner: Profile | None, pair: Pairing, chance: Random) -> Profile | None:
+def _called(partner: Profile | None, pair: Pairing, chance: Random) -> Profile | None:
     """Return the partner if it is to be called by name."""
     if pair.fit < WORTH_CALLING or chance.random() >= _CALLING_SHARE:
         return None

@@ -22,19 +22,20 @@ STOP_WORDS = frozenset(
     """
     a about above after again against all along also although always am among an and another any
     anybody anything are around as at away back be because been before behind being below beside
-    besides best better between beyond both bring brings but by can cannot come could day days did do does done
-    down each either else enough especially etc even ever every everybody everyone few find first
-    for from full further gave get give given go goes going gone good got had half has have having
-    he her here him his how however i if in inside instead into is it its just keep kept know
-    known last later least less let like little look looking made make makes many may maybe me
-    might more most much must my near need needs never new next no nobody none nor not nothing now
-    of off often on once one only onto or other others our out over own part past per put quite
-    rather really said same say see seem several shall she should since so some somebody something
-    soon still such take taken than that the their them then there these they thing things this
-    those though three through thus till time times to today together too toward towards two under
-    until up upon us use used uses using very via want wants was way we week weeks well went were
-    what when where whether which while who whole whom whose why will with within without would
-    yet you your yours e.g i.e don't doesn't isn't aren't can't won't didn't wasn't
+    besides best better between beyond both bring brings but by can cannot come could day days
+    did do does done down each either else enough especially etc even ever every everybody
+    everyone few find first for from full further gave get give given go goes going gone good
+    got had half has have having he her here him his how however i if in inside instead into is
+    it its just keep kept know known last later least less let like little look looking made
+    make makes many may maybe me might more most much must my near need needs never new next no
+    nobody none nor not nothing now of off often on once one only onto or other others our out
+    over own part past per put quite rather really said same say see seem several shall she
+    should since so some somebody something soon still such take taken than that the their them
+    then there these they thing things this those though three through thus till time times to
+    today together too toward towards two under until up upon us use used uses using very via
+    want wants was way we week weeks well went were what when where whether which while who
+    whole whom whose why will with within without would yet you your yours e.g i.e don't doesn't
+    isn't aren't can't won't didn't wasn't
     """.split()  # noqa: SIM905 - a block of words can be read, 200 quoted ones cannot
 )
 
