@@ -1,4 +1,4 @@
-"""How slugs, bot names and cohort names look; one source for models, forms and the importer."""
+"""How slugs, bot names, cohorts and channels are named; one source for models, forms and the importer."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from typing import Final
 # Python both read these patterns, which are database constraints too.
 SLUG_PATTERN: Final = r"^[a-z0-9][a-z0-9-]{0,47}\Z"
 BOT_NAME_PATTERN: Final = r"^[A-Za-z][A-Za-z0-9_]{0,47}\Z"
+CHANNEL_PATTERN: Final = r"^[a-z0-9][a-z0-9_-]{0,79}\Z"
 SLUG_LIKE: Final = "1 to 48 lower-case letters, digits and hyphens, not beginning with a hyphen"
 BOT_NAME_LIKE: Final = "1 to 48 letters, digits and underscores, beginning with a letter"
+CHANNEL_LIKE: Final = (
+    "1 to 80 lower-case letters, digits, hyphens and underscores, beginning with a letter or digit"
+)
 
 RESERVED_SLUGS: Final = ("add", "all", "none")
 """Words of the admin's addresses and of forms: no agent id and no cohort."""
@@ -26,3 +30,8 @@ def is_slug(text: str) -> bool:
 def is_bot_name(text: str) -> bool:
     """Tell whether a text has the form of a bot name, which is also its mention handle."""
     return re.search(BOT_NAME_PATTERN, text) is not None
+
+
+def is_channel_name(text: str) -> bool:
+    """Tell whether a text has the form of a channel's name."""
+    return re.search(CHANNEL_PATTERN, text) is not None

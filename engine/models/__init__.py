@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from engine.models.desks import AgentState, Inbox, Invitation, Memory
+from engine.models.messages import Message
+from engine.models.runs import (
+    LlmCall,
+    Run,
+    RunControl,
+    RunLease,
+    TopologySnapshot,
+    Turn,
+)
 from engine.models.simulation import (
     Channel,
     ChannelMember,
@@ -9,5 +19,26 @@ from engine.models.simulation import (
     Simulation,
     Subscription,
 )
+from engine.models.threads import Decision, Proposal, Thread
 
-__all__ = ["Channel", "ChannelMember", "RosterEntry", "Simulation", "Subscription"]
+__all__ = [
+    "AgentState",
+    "Channel",
+    "ChannelMember",
+    "Decision",
+    "Inbox",
+    "Invitation",
+    "LlmCall",
+    "Memory",
+    "Message",
+    "Proposal",
+    "RosterEntry",
+    "Run",
+    "RunControl",
+    "RunLease",
+    "Simulation",
+    "Subscription",
+    "Thread",
+    "TopologySnapshot",
+    "Turn",
+]

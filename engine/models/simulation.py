@@ -9,12 +9,8 @@ from django.db import models
 from django.db.models import Q
 
 from cohorts.models import Agent, slug_validator
-from cohorts.names import SLUG_LIKE, SLUG_PATTERN
+from cohorts.names import CHANNEL_LIKE, CHANNEL_PATTERN, SLUG_LIKE, SLUG_PATTERN
 
-CHANNEL_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,79}\Z"
-CHANNEL_LIKE = (
-    "1 to 80 lower-case letters, digits, hyphens and underscores, beginning with a letter or digit"
-)
 channel_validator = RegexValidator(CHANNEL_PATTERN, f"It must be {CHANNEL_LIKE}.")
 
 

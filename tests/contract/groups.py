@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from engine.core.effects import CallRecord, TurnOutcome, TurnRecord
 from engine.core.group import Decision, Group, NewMessage, TakenIn
@@ -18,6 +18,9 @@ from engine.core.records import (
     ThreadState,
     Visibility,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -51,22 +54,22 @@ class OpenGate:
 
     def decide(
         self,
-        actor: int,  # noqa: ARG002
+        actor: int,
         *,
-        author: int | None,  # noqa: ARG002
-        is_bot: bool,  # noqa: ARG002
-        private_channel: int | None = None,  # noqa: ARG002
-        own_open_thread: bool = False,  # noqa: ARG002
+        author: int | None,
+        is_bot: bool,
+        private_channel: int | None = None,
+        own_open_thread: bool = False,
     ) -> Answered:
         return Answered()
 
-    def publishes(self, author: int | None, *, is_bot: bool) -> tuple[int, ...]:  # noqa: ARG002
+    def publishes(self, author: int | None, *, is_bot: bool) -> tuple[int, ...]:
         return (0,)
 
-    def reads(self, agent: int) -> tuple[int, ...]:  # noqa: ARG002
+    def reads(self, agent: int) -> tuple[int, ...]:
         return (0,)
 
-    def shared(self, actor: int, author: int) -> tuple[str, ...]:  # noqa: ARG002
+    def shared(self, actor: int, author: int) -> tuple[str, ...]:
         return ()
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from cohorts.rules import Policy, Rule, Topology, Verdict, build_topology
 
@@ -261,9 +260,9 @@ def test_decide_follows_the_seven_rules_in_order(
     gate: Topology,
     actor: int,
     author: int | None,
-    is_bot: bool,  # noqa: FBT001 - drawn by hypothesis
+    is_bot: bool,
     private_channel: int | None,
-    own_open_thread: bool,  # noqa: FBT001
+    own_open_thread: bool,
 ) -> None:
     member = private_channel is not None and actor in gate.members_of.get(private_channel, ())
     table = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.core.records import AgentSpec, Channel, Memory
+from engine.core.records import Memory, Status
 from engine.store.memory.tables import Note, NoteKind, Tables, Waiting
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from engine.core.effects import Verdict
     from engine.core.gate import Gate
+    from engine.core.records import AgentSpec, Channel
 
 
 class AlreadyReviewed(Exception):
@@ -63,9 +64,8 @@ class People:
         return self._leave(NoteKind.AGENT, spec.id)
 
     def remove_agent(self, agent: int) -> int:
-        """Take an agent off the roster; return the note's id."""
-        del self._tables.agents[agent]
-        return self._leave(NoteKind.AGENT, agent)
+        """Take an agent off the roster: it stays known, as retired; return the note's id."""
+        return self.save_agent(replace(self._tables.agents[agent], status=Status.RETIRED))
 
     def save_channel(self, channel: Channel) -> int:
         """Save a channel, known or new; return the note's id."""

@@ -32,7 +32,7 @@ def write(tables: Tables, group: Group, *, token: int) -> None:
         undo.take_back()
         raise
     tables.commit_no = group.number
-    tables.wrote_at = group.at if tables.wrote_at is None else max(tables.wrote_at, group.at)
+    tables.wrote_at = group.at
 
 
 def _check_topology(tables: Tables, group: Group) -> None:
@@ -188,14 +188,15 @@ def _write_proposal(tables: Tables, proposal: NewProposal, undo: Undo) -> None:
     if key in tables.proposals:
         raise RowRefused(f"thread {key[0]} has a proposal for cycle {key[1]} already")
     _require(tables, root=proposal.root)
+    if proposal.summary_seq not in tables.messages:
+        raise RowRefused(f"message {proposal.summary_seq}, a summary, is unknown")
     undo.put(tables.proposals, key, ProposalRow(proposal=proposal))
 
 
 def _write_memory(tables: Tables, new: NewMemory, undo: Undo) -> None:
     key = (new.memory.agent, new.memory.channel)
     _require(tables, agent=new.memory.agent, channel=new.memory.channel)
-    newest = tables.memories[key].version if key in tables.memories else 0
-    if new.memory.version != newest + 1:
-        raise RowRefused(f"the memory of agent {key[0]} is at version {newest}")
+    if (*key, new.memory.version) in tables.memory_texts:
+        raise RowRefused(f"the memory of agent {key[0]} has version {new.memory.version} already")
     undo.put(tables.memories, key, new.memory)
     undo.put(tables.memory_texts, (*key, new.memory.version), new.text)

@@ -1,0 +1,16 @@
+"""The store over Django's ORM: the only ORM in a run."""
+
+from __future__ import annotations
+
+from engine.store.database.lease import LeaseState, give_back_lease, read_lease, take_lease
+from engine.store.database.store import DjangoStore
+from engine.store.database.topology import write_snapshot
+
+__all__ = [
+    "DjangoStore",
+    "LeaseState",
+    "give_back_lease",
+    "read_lease",
+    "take_lease",
+    "write_snapshot",
+]

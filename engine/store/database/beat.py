@@ -1,0 +1,71 @@
+"""The pulse's look at the database: one round trip, and the renewal of the lease when due."""
+
+from __future__ import annotations
+
+from django.db.models import Exists, OuterRef, Subquery
+
+from cohorts.models import TopologyVersion
+from engine.models import Inbox, Message, RunControl, RunLease
+from engine.ports.store import Beat, Wish
+from engine.store.database.lease import boot_seconds, renew_lease
+from engine.store.database.session import ready_connection
+
+NOT_OURS = Beat(ours=False, wish=Wish.STOP, topology_version=0, has_mail=False)
+
+
+class Pulse:
+    """Looks and renews for one driver; its thread has a connection of its own."""
+
+    def __init__(
+        self, *, simulation: int, run: int, token: int, lease_seconds: float, renew_seconds: float
+    ) -> None:
+        self._simulation = simulation
+        self._run = run
+        self._token = token
+        self._lease_seconds = lease_seconds
+        self._renew_seconds = renew_seconds
+        self._renewed_at = boot_seconds()
+
+    @property
+    def is_lost(self) -> bool:
+        """True once the lease has surely ended: counted from before its last renewal."""
+        return boot_seconds() - self._renewed_at >= self._lease_seconds
+
+    def beat(self) -> Beat:
+        """Renew the lease if it is time, then read all that a driver has to know at once."""
+        ready_connection()
+        if boot_seconds() - self._renewed_at >= self._renew_seconds and not self._renew():
+            return NOT_OURS
+        return self._look()
+
+    def _renew(self) -> bool:
+        begun_at = boot_seconds()
+        renewed = renew_lease(self._simulation, token=self._token, seconds=self._lease_seconds)
+        if renewed:
+            self._renewed_at = begun_at
+        return renewed
+
+    def _look(self) -> Beat:
+        control = RunControl.objects.filter(run_id=self._run)
+        row = (
+            RunLease.objects.filter(simulation_id=self._simulation)
+            .annotate(
+                version=Subquery(TopologyVersion.objects.values("version")[:1]),
+                wish=Subquery(control.values("wish")),
+                max_nano_usd=Subquery(control.values("max_nano_usd")),
+                max_calls=Subquery(control.values("max_calls")),
+                has_notes=Exists(Inbox.objects.filter(simulation_id=OuterRef("pk"))),
+                has_messages=Exists(
+                    Message.objects.filter(simulation_id=OuterRef("pk"), seq__isnull=True)
+                ),
+            )
+            .get()
+        )
+        return Beat(
+            ours=row.token == self._token,
+            wish=Wish(row.wish or Wish.RUN),
+            topology_version=row.version or 0,
+            has_mail=row.has_notes or row.has_messages,
+            max_nano_usd=row.max_nano_usd,
+            max_calls=row.max_calls,
+        )

@@ -1,0 +1,213 @@
+"""Reads what a world is built from, in one snapshot and a fixed number of queries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db.models import Max
+
+from engine.core.config import WINDOW
+from engine.core.records import (
+    AgentSpec,
+    AgentState,
+    Channel,
+    Invitation,
+    InvitationKind,
+    InvitationState,
+    Memory,
+    Outcome,
+    PairHistory,
+    Root,
+    Status,
+    Talk,
+    Thread,
+    Visibility,
+    pair_of,
+)
+from engine.models import (
+    AgentState as StateRow,
+    Channel as ChannelRow,
+    Decision,
+    Invitation as InvitationRow,
+    LlmCall,
+    Memory as MemoryRow,
+    Message,
+    Proposal,
+    RunLease,
+    Subscription,
+    Thread as ThreadRow,
+    Turn,
+)
+from engine.ports.store import Loaded
+from engine.store.database.reading import agent_specs, roots_above, roots_named
+from engine.store.database.rows import state_record, thread_record
+from engine.store.database.session import snapshot
+from engine.store.database.topology import load_gate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import datetime
+
+Pairs = dict[tuple[int, int], PairHistory]
+
+
+def load(simulation: int, policy: str) -> Loaded:
+    """Return the simulation as it is stored, all of it as of one moment."""
+    with snapshot():
+        return _load(simulation, policy)
+
+
+def _load(simulation: int, policy: str) -> Loaded:
+    lease = RunLease.objects.get(simulation_id=simulation)
+    agents = tuple(agent_specs(simulation))
+    states = _states(simulation)
+    threads = tuple(open_threads(simulation))
+    invitations = tuple(_invitations(simulation))
+    memories = tuple(_memories(simulation))
+    channels = tuple(channel_records(simulation))
+    private = {channel.id for channel in channels if channel.visibility is Visibility.PRIVATE}
+    last_seq = _highest(Message.objects.filter(simulation_id=simulation).aggregate(n=Max("seq")))
+    pairs, untold = _conclusions(simulation, memories, private)
+    return Loaded(
+        commit_no=lease.commit_no,
+        last_seq=last_seq,
+        last_turn=_last_turn(simulation, states),
+        gate=load_gate(simulation, policy),
+        agents=agents,
+        channels=channels,
+        states=tuple(sorted(states.items())),
+        subscriptions=tuple(_subscriptions(simulation)),
+        roots=_roots(simulation, agents, states, threads, invitations, last_seq),
+        threads=threads,
+        invitations=invitations,
+        pairs=tuple(sorted(pairs.items(), key=lambda item: item[0])),
+        memories=memories,
+        unreviewed=_unreviewed(simulation),
+        untold=untold,
+        wrote_at=lease.wrote_at,
+        calls=_recent_calls(simulation, lease.wrote_at),
+    )
+
+
+def open_threads(simulation: int) -> Iterator[Thread]:
+    """Yield the open threads by root."""
+    rows = ThreadRow.objects.filter(simulation_id=simulation, closed_seq__isnull=True)
+    yield from map(thread_record, rows.order_by("root_seq"))
+
+
+def channel_records(simulation: int, ids: Iterable[int] | None = None) -> Iterator[Channel]:
+    """Yield the channels of a simulation, or those of `ids`, by number."""
+    rows = ChannelRow.objects.filter(simulation_id=simulation).order_by("pk")
+    if ids is not None:
+        rows = rows.filter(pk__in=ids)
+    for row in rows:
+        yield Channel(
+            id=row.pk, name=row.name, topic=row.topic, visibility=Visibility(row.visibility)
+        )
+
+
+def _highest(found: dict[str, int | None]) -> int:
+    return found["n"] or 0
+
+
+def _last_turn(simulation: int, states: dict[int, AgentState]) -> int:
+    stored = _highest(Turn.objects.filter(simulation_id=simulation).aggregate(n=Max("number")))
+    return max(stored, *(state.last_selected for state in states.values()), 0)
+
+
+def _states(simulation: int) -> dict[int, AgentState]:
+    rows = StateRow.objects.filter(simulation_id=simulation).order_by("agent_id")
+    return {row.agent_id: state_record(row) for row in rows}
+
+
+def _subscriptions(simulation: int) -> Iterator[tuple[int, int]]:
+    rows = Subscription.objects.filter(channel__simulation_id=simulation)
+    yield from rows.order_by("agent_id", "channel_id").values_list("agent_id", "channel_id")
+
+
+def _invitations(simulation: int) -> Iterator[Invitation]:
+    rows = InvitationRow.objects.filter(simulation_id=simulation, state="pending")
+    columns = ("agent_id", "message__seq", "root__seq", "kind", "by_person", "reason")
+    for agent, message, root, kind, by_person, reason in rows.order_by(
+        "agent_id", "message__seq"
+    ).values_list(*columns):
+        yield Invitation(
+            agent=agent,
+            message=message,
+            root=root,
+            kind=InvitationKind(kind),
+            by_person=by_person,
+            state=InvitationState.PENDING,
+            reason=reason,
+        )
+
+
+def _memories(simulation: int) -> Iterator[Memory]:
+    heads = (
+        MemoryRow.objects.filter(simulation_id=simulation)
+        .values_list("agent_id", "channel_id")
+        .annotate(newest=Max("version"), upto=Max("upto_seq"))
+    )
+    ordered = sorted(heads, key=lambda row: (row[0], row[1] or 0))
+    for agent, channel, version, upto_seq in ordered:
+        yield Memory(agent=agent, channel=channel, version=version, upto_seq=upto_seq)
+
+
+def _conclusions(
+    simulation: int, memories: tuple[Memory, ...], private: set[int]
+) -> tuple[Pairs, tuple[tuple[int, Talk], ...]]:
+    """Return the pairs' histories, and what each agent's memory does not know yet."""
+    told = {(memory.agent, memory.channel): memory.upto_seq for memory in memories}
+    pairs: Pairs = {}
+    untold: list[tuple[int, Talk]] = []
+    rows = Decision.objects.filter(simulation_id=simulation).order_by("seq", "root_seq")
+    columns = ("root_seq", "seq", "at", "outcome", "opener_id", "partner_id", "thread__channel_id")
+    for root, seq, at, outcome, opener, partner, channel in rows.values_list(*columns).iterator():
+        segment = channel if channel in private else None
+        talk = Talk(closed_seq=seq, root=root, channel=segment)
+        sides = (opener,) if partner is None else (opener, partner)
+        untold += [(agent, talk) for agent in sides if seq > told.get((agent, segment), 0)]
+        if partner is not None:
+            _count_close(pairs, pair_of(opener, partner), seq, at, outcome)
+    return pairs, tuple(sorted(untold, key=lambda row: row[0]))
+
+
+def _count_close(pairs: Pairs, pair: tuple[int, int], seq: int, at: datetime, outcome: str) -> None:
+    n_barren = pairs[pair].n_barren if pair in pairs else 0
+    barren = outcome != Outcome.PROPOSAL
+    pairs[pair] = PairHistory(closed_seq=seq, closed_at=at, n_barren=n_barren + 1 if barren else 0)
+
+
+def _unreviewed(simulation: int) -> tuple[tuple[int, int], ...]:
+    pending = Proposal.objects.filter(simulation_id=simulation, state="pending")
+    columns = ("thread__root_seq", "proposer_id", "confirmer_id")
+    return tuple(
+        sorted((agent, root) for root, *agents in pending.values_list(*columns) for agent in agents)
+    )
+
+
+def _recent_calls(simulation: int, until: datetime | None) -> tuple[tuple[int, datetime], ...]:
+    if until is None:
+        return ()
+    recent = LlmCall.objects.filter(run__simulation_id=simulation, started_at__gte=until - WINDOW)
+    return tuple(recent.order_by("started_at", "agent_id").values_list("agent_id", "started_at"))
+
+
+def _roots(
+    simulation: int,
+    agents: tuple[AgentSpec, ...],
+    states: dict[int, AgentState],
+    threads: tuple[Thread, ...],
+    invitations: tuple[Invitation, ...],
+    last_seq: int,
+) -> tuple[Root, ...]:
+    """Return the roots that somebody may still read, and those that something names."""
+    cursors = [
+        states.get(spec.id, AgentState()).cursor for spec in agents if spec.status is Status.ACTIVE
+    ]
+    lowest = min(cursors, default=last_seq)
+    named = {seq for state in states.values() for seq in state.bank}
+    named.update(thread.root for thread in threads)
+    named.update(invitation.root for invitation in invitations)
+    older = roots_named(simulation, (seq for seq in named if seq <= lowest))
+    return (*older, *roots_above(simulation, lowest))

@@ -1,0 +1,99 @@
+"""Connections of long-lived threads, consistent snapshots, and which failures pass by themselves."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    close_old_connections,
+    connection,
+    connections,
+    transaction,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: What time cures, of the errors that a database can report.
+TROUBLE = (OperationalError, InterfaceError, InternalError)
+COURTESY_SECONDS = 0.005
+
+
+def ready_connection() -> None:
+    """Give the thread a connection that works; a good one is kept, whatever its age.
+
+    A web process may close its connections after each request; a driver that did so would
+    connect anew for every group (3 ms on PostgreSQL).
+    """
+    connection.close_at = None
+    close_old_connections()
+
+
+def passes(trouble: Exception) -> bool:
+    """Tell whether the same work may succeed on a new connection.
+
+    On SQLite only a lock does. On PostgreSQL everything that is no fault of the statement: a lost
+    connection, a lock timeout, a deadlock, a server that restarts.
+    """
+    if connection.vendor == "sqlite":
+        return "locked" in str(trouble)
+    return not isinstance(trouble, InternalError) or not connection.is_usable()
+
+
+class Courtesy:
+    """Leaves SQLite's file to other processes for a moment after one of them has written.
+
+    Its lock is not fair: a driver whose groups follow each other at once would starve them.
+    """
+
+    def __init__(self) -> None:
+        self._seen: int | None = None
+
+    def wait(self) -> None:
+        """Wait 5 ms if another connection wrote since the last call of this thread."""
+        if connection.vendor != "sqlite":
+            return
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA data_version")
+            version = cursor.fetchone()[0]
+        if self._seen not in {None, version}:
+            time.sleep(COURTESY_SECONDS)
+        self._seen = version
+
+
+@contextmanager
+def snapshot() -> Iterator[None]:
+    """Read everything inside as of one moment, without holding up whoever writes.
+
+    A caller's own transaction is taken as it is.
+    """
+    if connection.in_atomic_block:
+        yield
+        return
+    connection.ensure_connection()
+    if connection.vendor == "sqlite":
+        with _deferred(), transaction.atomic():
+            yield
+        return
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        yield
+
+
+@contextmanager
+def _deferred() -> Iterator[None]:
+    """Let SQLite's next transaction begin as a reader: IMMEDIATE would lock the file."""
+    sqlite: Any = connections[DEFAULT_DB_ALIAS]  # the stubs do not know the attribute
+    usual = sqlite.transaction_mode
+    sqlite.transaction_mode = "DEFERRED"
+    try:
+        yield
+    finally:
+        sqlite.transaction_mode = usual

@@ -1,0 +1,133 @@
+"""The Django store: every query off the event loop, every write on one thread.
+
+A lost connection and a lock are waited out here, by sending the same work again: what a commit
+whose answer was lost had done is told by its number (see `writing`).
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from django.db import DataError, IntegrityError, connection
+
+from engine.core.errors import Fenced, RowRefused
+from engine.store.database import reading
+from engine.store.database.beat import Pulse
+from engine.store.database.loading import load
+from engine.store.database.mail import read_mail
+from engine.store.database.session import TROUBLE, Courtesy, passes, ready_connection
+from engine.store.database.threads import DatabaseThreads
+from engine.store.database.topology import load_gate
+from engine.store.database.writing import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.core.effects import Effect
+    from engine.core.gate import Gate
+    from engine.core.group import Group
+    from engine.core.records import Talk
+    from engine.ports.store import Beat, Loaded, StoredMessage, ToldTalk
+
+Result = TypeVar("Result")
+
+#: Seconds before work that met a passing failure is sent again; the last one repeats.
+PAUSES = (0.02, 0.1, 0.5, 1.0)
+#: A row that no statement can hold: text that is no text, a number beyond the column.
+UNFIT = (IntegrityError, DataError, UnicodeError, OverflowError)
+
+
+class DjangoStore:
+    """One simulation's rows, driven by one run that holds the lease `token`."""
+
+    def __init__(
+        self,
+        *,
+        simulation_id: int,
+        run_id: int,
+        token: int,
+        policy: str,
+        lease_seconds: float = 30.0,
+        renew_seconds: float = 5.0,
+    ) -> None:
+        self._simulation = simulation_id
+        self._policy = policy
+        self._writer = Writer(simulation=simulation_id, run=run_id, token=token)
+        self._pulse = Pulse(
+            simulation=simulation_id,
+            run=run_id,
+            token=token,
+            lease_seconds=lease_seconds,
+            renew_seconds=renew_seconds,
+        )
+        self._courtesy = Courtesy()
+        self._write_thread = DatabaseThreads(1, name="store-writer")
+        self._read_threads = DatabaseThreads(2, name="store-reader")
+
+    async def load(self) -> Loaded:
+        return await self._read(partial(load, self._simulation, self._policy))
+
+    async def load_gate(self) -> Gate:
+        return await self._read(partial(load_gate, self._simulation, self._policy))
+
+    async def commit(self, group: Group) -> None:
+        await self._write_thread.do(partial(self._commit, group))
+
+    async def read_mail(self) -> tuple[Effect, ...]:
+        return await self._read(partial(read_mail, self._simulation))
+
+    async def messages(self, seqs: tuple[int, ...]) -> tuple[StoredMessage, ...]:
+        return await self._read(partial(reading.messages, self._simulation, seqs))
+
+    async def history(self, root: int, *, newest: int) -> tuple[StoredMessage, ...]:
+        return await self._read(partial(reading.history, self._simulation, root, newest=newest))
+
+    async def recent_texts(self, agent: int, *, newest: int) -> tuple[str, ...]:
+        return await self._read(
+            partial(reading.recent_texts, self._simulation, agent, newest=newest)
+        )
+
+    async def memory_text(self, agent: int, channel: int | None) -> str:
+        return await self._read(partial(reading.memory_text, self._simulation, agent, channel))
+
+    async def told_talks(self, talks: tuple[Talk, ...], *, agent: int) -> tuple[ToldTalk, ...]:
+        return await self._read(partial(reading.told_talks, self._simulation, talks, agent=agent))
+
+    def beat(self) -> Beat:
+        return self._pulse.beat()
+
+    def close(self) -> None:
+        """End the threads, each after what it has begun, and close their connections."""
+        self._write_thread.close()
+        self._read_threads.close()
+
+    async def _read(self, work: Callable[[], Result]) -> Result:
+        return await self._read_threads.do(partial(self._until_known, work))
+
+    def _commit(self, group: Group) -> None:
+        try:
+            self._until_known(partial(self._write, group))
+        except UNFIT as exc:
+            raise RowRefused(str(exc)) from exc
+
+    def _write(self, group: Group) -> None:
+        self._courtesy.wait()
+        self._writer.write(group)
+
+    def _until_known(self, work: Callable[[], Result]) -> Result:
+        """Do the work on a good connection, again and again while the failure may pass."""
+        n_failures = 0
+        while True:
+            try:
+                ready_connection()
+                return work()
+            except TROUBLE as exc:
+                if not passes(exc):
+                    raise
+                if self._pulse.is_lost:
+                    raise Fenced("the database did not answer until the lease had ended") from exc
+            connection.close()
+            time.sleep(PAUSES[min(n_failures, len(PAUSES) - 1)])
+            n_failures += 1

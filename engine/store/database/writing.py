@@ -1,0 +1,205 @@
+"""Stores one group in one transaction: the fence first, the topology's version last."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from django.db import models, transaction
+
+from cohorts.rules import Topology
+from engine.core.errors import Fenced, RowRefused, TopologyMoved
+from engine.models import (
+    AgentState,
+    Decision,
+    Inbox,
+    Invitation,
+    LlmCall,
+    Memory,
+    Message,
+    Proposal,
+    RunLease,
+    Subscription,
+    Thread,
+    Turn,
+)
+from engine.store.database import rows
+from engine.store.database.keys import Keys, named_seqs
+from engine.store.database.topology import version_in_force, write_snapshot
+from engine.store.shape import check_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from engine.core.group import Group, NewMessage, NewProposal, TakenIn
+
+Row = TypeVar("Row", bound=models.Model)
+
+
+class Writer:
+    """Writes the groups of one driver of one run, from one thread."""
+
+    def __init__(self, *, simulation: int, run: int, token: int) -> None:
+        self._simulation = simulation
+        self._run = run
+        self._token = token
+        self._keys = Keys(simulation)
+
+    def write(self, group: Group) -> None:
+        """Store the group, or leave nothing of it and raise.
+
+        A group that was stored before, by a commit whose answer was lost, is left as it is.
+        """
+        check_shape(group)
+        keys: dict[int, int] = {}
+        with transaction.atomic():
+            if self._pass_fence(group):
+                keys = self._write_messages(group)
+                self._write_talks(group, keys)
+                self._write_desks(group, keys)
+                self._write_turns(group)
+                self._check_topology(group)
+        self._keys.keep(keys)
+
+    def _pass_fence(self, group: Group) -> bool:
+        """Take the number of the group; False if it is stored already.
+
+        Fence, lock and the oracle of a lost answer in one statement: it matches only for the
+        holder of the lease, and only once per number.
+        """
+        lease = RunLease.objects.filter(simulation_id=self._simulation)
+        ours = lease.filter(token=self._token, commit_no=group.number - 1)
+        if ours.update(commit_no=group.number, wrote_at=group.at):
+            return True
+        if lease.filter(token=self._token, commit_no=group.number).exists():
+            return False
+        raise Fenced(f"commit {group.number} by token {self._token}: the lease has moved on")
+
+    def _check_topology(self, group: Group) -> None:
+        if group.adopted is not None:
+            write_snapshot(self._run, cast("Topology", group.adopted), group.at)
+        if group.topology_version is None:
+            return
+        version = version_in_force()
+        if version != group.topology_version:
+            raise TopologyMoved(f"the topology is at version {version}")
+
+    def _write_messages(self, group: Group) -> dict[int, int]:
+        """Store the messages, roots before answers; return the key of every `seq` in use."""
+        for taken in group.taken_in:
+            self._take_in(taken)
+        keys = {taken.seq: taken.message_id for taken in group.taken_in}
+        keys |= self._insert((one for one in group.messages if one.root is None), keys)
+        keys |= self._keys.find(named_seqs(group) - keys.keys() - _new_answers(group))
+        return keys | self._insert((one for one in group.messages if one.root is not None), keys)
+
+    def _insert(self, messages: Iterable[NewMessage], keys: dict[int, int]) -> dict[int, int]:
+        new = [
+            rows.message_row(
+                message,
+                simulation=self._simulation,
+                run=self._run,
+                root=None if message.root is None else keys[message.root],
+            )
+            for message in messages
+        ]
+        stored = Message.objects.bulk_create(new)
+        return {row.seq: row.pk for row in stored if row.seq is not None}
+
+    def _take_in(self, taken: TakenIn) -> None:
+        """Give a person's message its place, one statement each: people are few, and the row
+        must still wait and belong under the root that the place was counted for."""
+        waiting = Message.objects.filter(
+            pk=taken.message_id,
+            simulation_id=self._simulation,
+            seq__isnull=True,
+            root__seq=taken.root,
+        )
+        n_taken = waiting.update(
+            seq=taken.seq,
+            ordinal=taken.ordinal,
+            committed_at=taken.committed_at,
+            addressed_id=taken.addressed,
+            run_id=self._run,
+        )
+        if not n_taken:
+            raise RowRefused(f"no person's message {taken.message_id} waits")
+
+    def _write_talks(self, group: Group, keys: dict[int, int]) -> None:
+        """Store threads and what came of them; closed ones first, since they make a pair free."""
+        threads = sorted(group.threads, key=lambda thread: thread.closed_seq is None)
+        _upsert(
+            Thread,
+            [
+                rows.thread_row(one, simulation=self._simulation, root=keys[one.root])
+                for one in threads
+            ],
+            by=("root",),
+        )
+        Decision.objects.bulk_create(
+            rows.decision_row(one, simulation=self._simulation, root=keys[one.thread.root])
+            for one in group.decisions
+        )
+        Proposal.objects.bulk_create(self._proposal(one, keys) for one in group.proposals)
+
+    def _proposal(self, new: NewProposal, keys: dict[int, int]) -> Proposal:
+        proposer, confirmer = new.agents
+        return Proposal(
+            simulation_id=self._simulation,
+            thread_id=keys[new.root],
+            cycle=new.cycle,
+            proposer_id=proposer,
+            confirmer_id=confirmer,
+            summary_id=keys[new.summary_seq],
+            proposed_at=new.at,
+        )
+
+    def _write_desks(self, group: Group, keys: dict[int, int]) -> None:
+        invitations = [
+            rows.invitation_row(
+                one, simulation=self._simulation, message=keys[one.message], root=keys[one.root]
+            )
+            for one in group.invitations
+        ]
+        _upsert(Invitation, invitations, by=("agent", "message"))
+        Memory.objects.bulk_create(
+            rows.memory_row(one, simulation=self._simulation, at=group.at) for one in group.memories
+        )
+        Subscription.objects.bulk_create(
+            (
+                Subscription(agent_id=agent, channel_id=channel)
+                for agent, channel in group.subscriptions
+            ),
+            ignore_conflicts=True,
+        )
+        states = [
+            rows.state_row(agent, state, simulation=self._simulation)
+            for agent, state in group.states
+        ]
+        _upsert(AgentState, states, by=("simulation", "agent"))
+        if group.notes:
+            Inbox.objects.filter(simulation_id=self._simulation, pk__in=group.notes).delete()
+
+    def _write_turns(self, group: Group) -> None:
+        turns = [
+            rows.turn_row(one, simulation=self._simulation, run=self._run) for one in group.turns
+        ]
+        _upsert(Turn, turns, by=("simulation", "number"))
+        calls = [rows.call_row(one, run=self._run) for one in group.calls]
+        _upsert(LlmCall, calls, by=("run", "turn", "number"))
+
+
+def _new_answers(group: Group) -> set[int]:
+    return {message.seq for message in group.messages if message.root is not None}
+
+
+def _upsert(model: type[Row], new: list[Row], *, by: tuple[str, ...]) -> None:
+    """Insert rows, or replace those that the unique fields `by` find, in one statement."""
+    if not new:
+        return
+    fields = [field.name for field in model._meta.concrete_fields]  # noqa: SLF001
+    model._default_manager.bulk_create(  # noqa: SLF001 (Django documents both)
+        new,
+        update_conflicts=True,
+        unique_fields=by,
+        update_fields=[name for name in fields if name not in {*by, "id"}],
+    )
