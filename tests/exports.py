@@ -68,6 +68,8 @@ SAID = (
     (17, 16, "fir", 5, 2, "Not now."),
 )
 
+SAID_BY_PEOPLE_AT = {7: 135, 13: 255}
+
 # id, cycle, opener, partner, root, opened, version, closed, outcome, shared
 THREADS = (
     (1, 1, "fir", "elm", 1, 2, 1, 6, "proposal", ["c1"]),
@@ -87,7 +89,7 @@ def at(seconds: float) -> str:
 def said_at(seq: int) -> float:
     """Return when the message was committed, in seconds after the start."""
     turn = next(turn for number, turn, *_ in SAID if number == seq)
-    return 20 * (turn or seq - 0.5 if seq == 7 else turn or 12.5) + 5  # noqa: PLR2004
+    return SAID_BY_PEOPLE_AT[seq] if turn is None else 20 * turn + 5
 
 
 def clean_export() -> Files:
@@ -200,11 +202,11 @@ def _turns() -> list[Line]:
             "selected_at": at(20 * number),
             "finished_at": at(20 * number + (23 if number == 1 else 10)),
             "waited_seconds": 0.5,
-            "outcome": "nothing" if number == 12 else "worked",  # noqa: PLR2004
+            "outcome": "nothing" if number == 12 else "worked",
             "llm_calls": {2: 2, 12: 1}.get(number, 1),
-            "committed": 0 if number == 12 else 1,  # noqa: PLR2004
-            "rejected": {"pair_taken": 1} if number == 9 else {},  # noqa: PLR2004
-            "gate_filtered": 3 if number == 7 else 0,  # noqa: PLR2004
+            "committed": 0 if number == 12 else 1,
+            "rejected": {"pair_taken": 1} if number == 9 else {},
+            "gate_filtered": 3 if number == 7 else 0,
             "agent_version": 1,
         }
         for number in sorted(agents)
@@ -214,7 +216,7 @@ def _turns() -> list[Line]:
 def _message(
     seq: int, turn: int | None, author: str | None, thread: int, ordinal: int, text: str
 ) -> Line:
-    private = thread == 5  # noqa: PLR2004
+    private = thread == 5
     return {
         "seq": seq,
         "channel": "lab" if private else "general",
@@ -250,7 +252,7 @@ def _thread(
 ) -> Line:
     return {
         "id": thread,
-        "channel": "lab" if thread == 5 else "general",  # noqa: PLR2004
+        "channel": "lab" if thread == 5 else "general",
         "root_seq": root,
         "opener": opener,
         "partner": partner,
@@ -262,7 +264,7 @@ def _thread(
         "closed_at": None if closed is None else at(said_at(closed)),
         "state": "open" if closed is None else "closed",
         "outcome": outcome,
-        "grandfathered_at": at(151) if thread == 2 else None,  # noqa: PLR2004
+        "grandfathered_at": at(151) if thread == 2 else None,
         "shared_cohorts": shared,
     }
 

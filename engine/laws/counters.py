@@ -64,7 +64,8 @@ def call_counters(export: Export) -> Iterator[Breach]:
     for run in export.runs:
         of_run = calls[run.run]
         by_phase: Counter[str] = Counter(call.phase for call in of_run)
-        yield from _differ_by_key(run, "llm_calls", {**run.llm_calls}, by_phase)
+        stated = {str(phase): n_calls for phase, n_calls in run.llm_calls.items()}
+        yield from _differ_by_key(run, "llm_calls", stated, by_phase)
         yield from _differ(
             run, "input_tokens", run.input_tokens, sum(call.input_tokens or 0 for call in of_run)
         )
