@@ -48,7 +48,8 @@ CONFIGURATION = {
 AGENTS = ("elm", "fir", "hub", "oak", "ash")
 
 # seq, turn, author, thread, ordinal, text
-SAID = (
+Said = tuple[int, int | None, str | None, int, int, str]
+SAID: tuple[Said, ...] = (
     (1, 1, "elm", 1, 1, "Elm Lab offers bark samples."),
     (2, 2, "fir", 1, 2, "Fir Lab would like to measure them."),
     (3, 3, "oak", 2, 1, "@FirBot, shall we map roots together?"),
@@ -71,7 +72,8 @@ SAID = (
 SAID_BY_PEOPLE_AT = {7: 135, 13: 255}
 
 # id, cycle, opener, partner, root, opened, version, closed, outcome, shared
-THREADS = (
+Talk = tuple[int, int, str, str | None, int, int, int, int | None, str | None, list[str]]
+THREADS: tuple[Talk, ...] = (
     (1, 1, "fir", "elm", 1, 2, 1, 6, "proposal", ["c1"]),
     (1, 2, "fir", "elm", 1, 13, 2, 15, "no_proposal", ["c1"]),
     (2, 1, "fir", "oak", 3, 4, 1, 10, "no_proposal", ["c1"]),
@@ -112,8 +114,8 @@ def clean_export() -> Files:
             }
         ],
         "turns.jsonl": _turns(),
-        "messages.jsonl": [*(_message(*said) for said in SAID), _waiting()],
-        "threads.jsonl": [_thread(*thread) for thread in THREADS],
+        "messages.jsonl": [*map(_message, SAID), _waiting()],
+        "threads.jsonl": [_thread(talk) for talk in THREADS],
         "proposals.jsonl": [
             {
                 "id": 1,
@@ -213,9 +215,8 @@ def _turns() -> list[Line]:
     ]
 
 
-def _message(
-    seq: int, turn: int | None, author: str | None, thread: int, ordinal: int, text: str
-) -> Line:
+def _message(said: Said) -> Line:
+    seq, turn, author, thread, ordinal, text = said
     private = thread == 5
     return {
         "seq": seq,
@@ -234,22 +235,12 @@ def _message(
 
 
 def _waiting() -> Line:
-    message = _message(7, None, None, 3, 2, "Thank you.")
+    message = _message((7, None, None, 3, 2, "Thank you."))
     return message | {"seq": None, "ordinal": None, "run": None, "committed_at": at(399)}
 
 
-def _thread(
-    thread: int,
-    cycle: int,
-    opener: str,
-    partner: str | None,
-    root: int,
-    opened: int,
-    version: int,
-    closed: int | None,
-    outcome: str | None,
-    shared: list[str],
-) -> Line:
+def _thread(talk: Talk) -> Line:
+    thread, cycle, opener, partner, root, opened, version, closed, outcome, shared = talk
     return {
         "id": thread,
         "channel": "lab" if thread == 5 else "general",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def two_parties(export: Export) -> Iterator[Breach]:
     for cycle in export.cycles:
         sides = cycle.sides
-        if cycle.row.partner is not None and len(set(sides)) != 2:  # noqa: PLR2004
+        if cycle.row.partner is not None and len(set(sides)) != 2:
             yield Breach(cycle.where, "its opener and partner are not two agents.")
         root_author = cycle.root.author
         if sides and root_author is not None and root_author not in sides:
