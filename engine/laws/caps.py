@@ -20,16 +20,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
-    """A new public root by an agent; `called` if a person's mention may have asked for it."""
+    """A new public root by an agent that people had mentioned `n_calls` times before.
+
+    Each call may excuse one root from the caps; the export does not say which.
+    """
 
     message: MessageRow
     author: str
     run: RunRow
-    called: bool
+    n_calls: int
 
 
 def _posts(export: Export) -> Iterator[Post]:
-    """Yield the agents' public roots in order; each mention by a person excuses one from caps."""
+    """Yield the agents' public roots in order."""
     calls: Counter[str] = Counter()
     for message in export.log:
         if not message.is_bot:
@@ -38,9 +41,8 @@ def _posts(export: Export) -> Iterator[Post]:
         if message.author is None or message.ordinal != 1 or run is None:
             continue
         if message.visibility == "public":
-            called = calls[message.author] > 0
-            calls[message.author] -= called
-            yield Post(message=message, author=message.author, run=run, called=called)
+            n_calls = calls[message.author]
+            yield Post(message=message, author=message.author, run=run, n_calls=n_calls)
 
 
 def daily_posts(export: Export) -> Iterator[Breach]:
@@ -53,7 +55,7 @@ def daily_posts(export: Export) -> Iterator[Breach]:
         turn = export.turn_by_number[post.message.turn or 0]
         own = export.limit(turn, "daily_posts")
         limit = settings.daily_posts if own is None else own
-        if n_posts[key] > limit and not post.called:
+        if n_posts[key] > limit + post.n_calls:
             yield Breach(
                 f"seq {post.message.seq}",
                 f"it is post {n_posts[key]} of {post.author} on {key[1]} and {limit} are allowed.",
@@ -62,38 +64,41 @@ def daily_posts(export: Export) -> Iterator[Breach]:
 
 def unreviewed_proposals(export: Export) -> Iterator[Breach]:
     coming = _proposals_by_agent(export)
-    waiting: dict[str, list[datetime]] = defaultdict(list)
+    waiting: dict[str, list[tuple[datetime, int]]] = defaultdict(list)
+    n_at_cap: Counter[str] = Counter()
     for post in _posts(export):
         seq, at = post.message.seq or 0, post.message.committed_at
         new, pending = coming.get(post.author, []), waiting[post.author]
         while new and new[-1][0] < seq:
             heappush(pending, new.pop()[1])
-        while pending and pending[0] <= at:
+        while pending and pending[0][0] <= at:
             heappop(pending)
         limit = post.run.configuration.unreviewed_proposals
-        if len(pending) >= limit and not post.called:
+        n_threads = len({thread for _, thread in pending})
+        n_at_cap[post.author] += n_threads >= limit
+        if n_threads >= limit and n_at_cap[post.author] > post.n_calls:
             yield Breach(
                 f"seq {seq}",
-                f"{post.author} posts while {len(pending)} of its proposals wait for a review "
+                f"{post.author} posts while {n_threads} of its proposals wait for a review "
                 f"and {limit} stop it.",
             )
 
 
-def _proposals_by_agent(export: Export) -> dict[str, list[tuple[int, datetime]]]:
-    """Return closing seq and end of waiting of each agent's proposals, the earliest last.
+def _proposals_by_agent(export: Export) -> dict[str, list[tuple[int, tuple[datetime, int]]]]:
+    """Return closing seq, end of waiting and thread of each agent's proposals, the earliest last.
 
     A review on a virtual clock cannot be placed in time: its proposal is left out.
     """
     closed = {(row.id, row.cycle): row.closed_seq for row in export.threads}
     virtual = any(run.configuration.clock == "virtual" for run in export.runs)
     never = datetime.max.replace(tzinfo=ZoneInfo("UTC"))
-    found: dict[str, list[tuple[int, datetime]]] = defaultdict(list)
+    found: dict[str, list[tuple[int, tuple[datetime, int]]]] = defaultdict(list)
     for proposal in export.proposals:
         seq = closed[proposal.thread, proposal.cycle]
         if seq is None or (virtual and proposal.reviewed_at is not None):
             continue
         for agent in proposal.agents:
-            found[agent].append((seq, proposal.reviewed_at or never))
+            found[agent].append((seq, (proposal.reviewed_at or never, proposal.thread)))
     for of_agent in found.values():
         of_agent.sort(reverse=True)
     return found

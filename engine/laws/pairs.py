@@ -100,9 +100,9 @@ def no_debts(export: Export) -> Iterator[Breach]:
     for cycle in export.cycles:
         if cycle.row.state == "closed":
             continue
-        for agent in _debtors(export, cycle, last.run):
-            if export.agent_by_slug[agent].status == "active":
-                yield Breach(cycle.where, f"the run ended idle and {agent} owes an answer here.")
+        debtors = _debtors(export, cycle, last.run)
+        if debtors and all(export.agent_by_slug[slug].status == "active" for slug in debtors):
+            yield Breach(cycle.where, f"the run ended idle and {debtors[0]} owes an answer here.")
 
 
 def _debtors(export: Export, cycle: Cycle, run: int) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def two_parties(export: Export) -> Iterator[Breach]:
     for cycle in export.cycles:
         sides = cycle.sides
-        if cycle.row.partner is not None and len(set(sides)) != 2:
+        if cycle.row.partner is not None and cycle.row.opener in {None, cycle.row.partner}:
             yield Breach(cycle.where, "its opener and partner are not two agents.")
         root_author = cycle.root.author
         if sides and root_author is not None and root_author not in sides:
@@ -54,8 +54,16 @@ def opening(export: Export) -> Iterator[Breach]:
                 yield Breach(cycle.where, "it names an opening that no message made, or none.")
         elif (row.opened_seq, row.opened_at) != (message.seq, message.committed_at):
             yield Breach(cycle.where, f"the message that opened it is seq {message.seq}.")
-        elif cycle.root.author is not None and row.opener != message.author:
+        elif cycle.root.author is not None and not _has_answered(cycle, row.opener, message):
             yield Breach(cycle.where, f"{message.author} opened it, not {row.opener}.")
+
+
+def _has_answered(cycle: Cycle, agent: str | None, until: MessageRow) -> bool:
+    """Whether an agent has answered the root: its author may answer a person there first."""
+    return any(
+        message.author == agent and message.ordinal != 1 and (message.seq or 0) <= (until.seq or 0)
+        for message in cycle.by_agents
+    )
 
 
 def _opening_message(cycle: Cycle) -> MessageRow | None:
@@ -115,13 +123,17 @@ def alternation(export: Export) -> Iterator[Breach]:
 
 def thread_length(export: Export) -> Iterator[Breach]:
     for cycle in export.cycles:
+        allowed = 0
         for number, message in enumerate(cycle.by_agents, start=1):
             run = export.run_by_id.get(message.run or 0)
-            if run is not None and number > run.configuration.thread_messages:
+            if run is None:
+                break
+            # A later run with a smaller number ends the thread at its next message.
+            allowed = max(allowed, run.configuration.thread_messages)
+            if number > allowed:
                 yield Breach(
                     cycle.where,
-                    f"seq {message.seq} is the agents' message {number} "
-                    f"where {run.configuration.thread_messages} are allowed.",
+                    f"seq {message.seq} is the agents' message {number} where {allowed} are allowed.",
                 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +10,7 @@ from engine.laws.checking import LAW_SAYS, check_folder
 from tests.doctors import Doctor, both, copy, drop, limit, put, setting
 from tests.exports import at, clean_export, write_export
 
-if TYPE_CHECKING:
-    from pathlib import Path
+RULES = Path(__file__).parents[2] / "docs" / "rules.md"
 
 
 def check(folder: Path, *doctors: Doctor) -> set[str]:
@@ -312,6 +311,14 @@ def test_doctored_export_breaks_its_law(tmp_path: Path, name: str) -> None:
     law, doctor = DOCTORED[name]
 
     assert law in check(tmp_path, doctor)
+
+
+def test_rules_document_lists_every_law_as_it_is_told() -> None:
+    document = " ".join(RULES.read_text(encoding="utf-8").split())
+
+    assert [
+        name for name, says in LAW_SAYS.items() if f"| `{name}` | {says} |" not in document
+    ] == []
 
 
 def test_every_law_has_a_doctored_export() -> None:

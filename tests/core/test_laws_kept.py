@@ -37,6 +37,24 @@ def another_run_before(n_turns: int) -> Doctor:
     return doctor
 
 
+def an_author_that_answers_a_person_first(files: Files) -> None:
+    """Let ash answer a person under its own root before hub's answer makes it two-party."""
+    messages = files["messages.jsonl"]
+    put("messages", {"seq": 12}, ordinal=4)(files)
+    person = messages[6] | {"seq": 20, "thread": 4, "ordinal": 2, "text": "Which ones?"}
+    again = messages[10] | {"seq": 21, "ordinal": 3, "text": "Any at all."}
+    messages[11:11] = [person, again]
+    for number, message in enumerate(messages[:-1], start=1):
+        message["seq"] = number
+    for thread in files["threads.jsonl"]:
+        for field in ("root_seq", "opened_seq", "closed_seq"):
+            if thread[field] is not None and thread[field] > 11:
+                thread[field] += 2
+    put("threads", {"id": 4}, opener="ash", partner="hub")(files)
+    put("turns", {"number": 10}, committed=2)(files)
+    recount(files)
+
+
 def a_pair_that_meets_again(files: Files) -> None:
     """Give thread 5 to the pair of thread 4, 60 s after that one was closed."""
     for number, agent in ((15, "ash"), (16, "hub")):
@@ -86,6 +104,7 @@ def policy(name: str, verdict: str) -> Doctor:
 LAWFUL: dict[str, Doctor] = {
     "nothing yet": nothing_yet,
     "one run of two": another_run_before(8),
+    "an author that answers a person first": an_author_that_answers_a_person_first,
     "a pair that meets again": a_pair_that_meets_again,
     "a pair that meets again in the next run": both(
         a_pair_that_meets_again, another_run_before(12), setting(pair_rest_seconds=90)
