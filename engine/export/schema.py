@@ -9,9 +9,9 @@ taken in yet (`seq` null) come last.
 
 from __future__ import annotations
 
-from collections.abc import Mapping  # noqa: TC003 (the codec reads the annotations)
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime  # noqa: TC003 (the codec reads the annotations)
+from datetime import datetime
 from types import MappingProxyType
 from typing import Literal, NewType
 
