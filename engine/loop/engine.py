@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
-from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from engine.core.claims import Budget, Claims
@@ -20,22 +17,20 @@ from engine.core.effects import (
     AgentChanged,
     Close,
     HandIn,
-    TurnOutcome,
-    TurnRecord,
 )
-from engine.core.errors import Fenced, PermanentLlmError, StoreError
+from engine.core.errors import Fenced, StoreError
 from engine.core.records import Outcome, Status
 from engine.core.scheduler import Grant, Place, Scheduler
 from engine.core.standing import Rules, Standing, debts
 from engine.loop.committer import Committer
+from engine.loop.conduct import Conductor
+from engine.loop.ending import OVERRIDING, Ending, EndReason
 from engine.loop.figures import Figures
+from engine.loop.idle_threads import IdleThreads
 from engine.loop.rebuild import world_from
 from engine.loop.watch import Watch
-from engine.phases.scene import Scene
 from engine.ports.store import Beat, Wish
-from engine.turn.calls import Backoff, BudgetSpent, Line, TurnCalls
-from engine.turn.log import TurnLog
-from engine.turn.run import run_turn
+from engine.turn.calls import Line
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -47,32 +42,9 @@ if TYPE_CHECKING:
     from engine.ports.clock import Clock
     from engine.ports.llm import Llm
     from engine.ports.store import Loaded, Store
+    from engine.turn.log import TurnLog
 
 log = logging.getLogger(__name__)
-
-
-class EndReason(StrEnum):
-    """Why a run ended or paused."""
-
-    IDLE = "idle"
-    STOPPED = "stopped"
-    TIME_LIMIT = "time_limit"
-    TURN_LIMIT = "turn_limit"
-    MONEY_CAP = "money_cap"
-    CALL_CAP = "call_cap"
-    CIRCUIT_OPEN = "circuit_open"
-    PAUSE_REQUESTED = "pause_requested"
-    NOBODY_LEFT = "nobody_left"
-    FAILED = "failed"
-    INTERRUPTED = "interrupted"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
-    """How a run came to its end; `sentence` is for the person who asks why."""
-
-    reason: EndReason
-    sentence: str = ""
 
 
 class Engine:
@@ -103,6 +75,15 @@ class Engine:
             wrote_at=loaded.wrote_at,
             on_applied=self._applied,
         )
+        self._conduct = Conductor(
+            world=self.world,
+            rules=self.rules,
+            store=store,
+            line=self.line,
+            clock=clock,
+            door=self.committer,
+            fail=self._fail,
+        )
         self.turns: dict[asyncio.Task[None], Grant] = {}
         self._store = store
         self._first_turn = loaded.last_turn
@@ -113,7 +94,7 @@ class Engine:
         self._hurry = asyncio.Event()
         self._errands: set[asyncio.Task[None]] = set()
         self._ending: Ending | None = None
-        self._idle_threads: list[tuple[datetime, int, int]] = []
+        self._idle_threads = IdleThreads(config.thread_idle_seconds)
         self._mail_waits = False
         self._mail_task: asyncio.Task[None] | None = None
         self._gate_task: asyncio.Task[None] | None = None
@@ -150,7 +131,7 @@ class Engine:
         await self.committer.hand_in(HandIn(effects=(Adopt(gate=self.world.gate),)))
         await self.committer.hand_in(HandIn(effects=tuple(joined)))
         for thread in self.world.threads.values():
-            self._watch_idle(thread.owed_since, thread.root, thread.cycle)
+            self._idle_threads.watch(thread)
         await self._read_mail()
         self.watch.everybody(self.clock.now())
 
@@ -200,9 +181,7 @@ class Engine:
 
     async def _wait(self, now: datetime) -> None:
         """Wait for a change, or for the earliest timer."""
-        times = [self.scheduler.next_due(), self._ends_at]
-        if self._idle_threads:
-            times.append(self._idle_threads[0][0])
+        times = [self.scheduler.next_due(), self._idle_threads.next_due(), self._ends_at]
         due_at = min((at for at in times if at is not None), default=None)
         seconds = None if due_at is None else max((due_at - now).total_seconds(), 0)
         try:
@@ -277,7 +256,7 @@ class Engine:
     def _final(self, ending: Ending) -> Ending:
         """A failure while the last turns finished outweighs the reason to stop."""
         later = self._ending
-        return later if later is not None and later.reason in _OVERRIDING else ending
+        return later if later is not None and later.reason in OVERRIDING else ending
 
     def _committer_over(self, task: asyncio.Task[None]) -> None:
         """A committer that failed ends the run: fenced, or a fault of the database."""
@@ -319,64 +298,12 @@ class Engine:
 
     async def _turn(self, grant: Grant, found: Standing) -> None:
         """Run one turn to its end, whatever it raises; only the end of the run stops here."""
-        spec = self.world.agents[grant.agent]
-        record = TurnRecord(
-            number=grant.number,
-            agent=grant.agent,
-            agent_version=spec.version,
-            selected_at=self.clock.now(),
-            waited_seconds=grant.waited_seconds,
-        )
-        calls = TurnCalls(self.line, world=self.world, spec=spec, turn=record)
-        scene = Scene(
-            agent=grant.agent,
-            number=grant.number,
-            seed=self.config.seed,
-            world=self.world,
-            rules=self.rules,
-            store=self._store,
-            mind=calls,
-            clock=self.clock,
-        )
-        turn = TurnLog(record, door=self.committer, scene=scene, calls=calls)
+        turn = self._conduct.begin(grant)
         retry_at: datetime | None = None
         try:
-            retry_at = await self._guarded(turn, scene, found)
+            retry_at = await self._conduct.carry_out(turn, found.work)
         finally:
-            self._turn_over(turn, retry_at)
-
-    async def _guarded(self, turn: TurnLog, scene: Scene, found: Standing) -> datetime | None:
-        """The turn boundary: sort what the phases raise, and end the turn's row by it.
-
-        Returns when the agent may try again, if it was put off.
-        """
-        ends, detail, wait_seconds = TurnOutcome.FAILED, "", 0.0
-        try:
-            async with asyncio.timeout(self.config.max_turn_seconds):
-                await run_turn(scene, turn, found.work)
-        except TimeoutError:
-            ends, detail = TurnOutcome.CANCELLED, "deadline"
-        except BudgetSpent as error:
-            ends, detail = TurnOutcome.WORKED, error.spent.reason
-        except Backoff as error:
-            ends, detail, wait_seconds = TurnOutcome.BACKOFF, str(error), error.wait_seconds
-        except PermanentLlmError as error:
-            detail = str(error)
-            self._fail(detail)
-        except StoreError:
-            raise
-        except asyncio.CancelledError:
-            await self._end_turn(turn, TurnOutcome.CANCELLED, "")
-            raise
-        except Exception as error:
-            log.exception("Turn %s of %s failed.", turn.record.number, scene.spec.slug)
-            detail, wait_seconds = f"{type(error).__name__}: {error}", FAILED_REST_SECONDS
-        await self._end_turn(turn, ends, detail)
-        return self.clock.now() + timedelta(seconds=wait_seconds) if wait_seconds else None
-
-    async def _end_turn(self, turn: TurnLog, ends: TurnOutcome, detail: str) -> None:
-        if not turn.ended:
-            await turn.hand_in((), ends=ends, detail=detail)
+            self._turn_over(turn.log, retry_at)
 
     def _turn_over(self, turn: TurnLog, retry_at: datetime | None) -> None:
         """Give back what the turn held, and judge its agent."""
@@ -405,7 +332,7 @@ class Engine:
         now = self.clock.now()
         self.watch.concerned(concern, now)
         for thread in concern.threads:
-            self._watch_idle(thread.owed_since, thread.root, thread.cycle)
+            self._idle_threads.watch(thread)
         self._close_for_the_benched(concern)
         self._sample(now, n_busy=len(self.turns))
         self._changed.set()
@@ -460,21 +387,10 @@ class Engine:
         await self.committer.hand_in(HandIn(effects=effects))
         return True
 
-    def _watch_idle(self, owed_since: datetime, root: int, cycle: int) -> None:
-        due_at = owed_since + timedelta(seconds=self.config.thread_idle_seconds)
-        heappush(self._idle_threads, (due_at, root, cycle))
-
     def _close_idle_threads(self, now: datetime) -> None:
-        """Close, as timeout, the threads in which nobody has spoken for the idle limit."""
-        limit = timedelta(seconds=self.config.thread_idle_seconds)
-        closes = []
-        while self._idle_threads and self._idle_threads[0][0] <= now:
-            _, root, cycle = heappop(self._idle_threads)
-            thread = self.world.threads.get(root)
-            if thread is not None and thread.cycle == cycle and thread.owed_since + limit <= now:
-                closes.append(Close(root=root, cycle=cycle, outcome=Outcome.TIMEOUT))
+        closes = self._idle_threads.due(self.world, now)
         if closes:
-            self._errand(self._hand_in(HandIn(effects=tuple(closes))))
+            self._errand(self._hand_in(HandIn(effects=closes)))
 
     def _close_for_the_benched(self, concern: Concern) -> None:
         """Close, as lost, what an agent owes whose own cap is spent for this run."""
@@ -505,8 +421,3 @@ class Engine:
         if error is not None and not isinstance(error, Fenced):
             log.error("An errand of the loop failed.", exc_info=error)
             self._fail(f"The run cannot go on: {error}")
-
-
-_OVERRIDING = frozenset({EndReason.FAILED, EndReason.INTERRUPTED})
-#: After a turn that failed by a fault of ours its agent rests this long.
-FAILED_REST_SECONDS = 30.0

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
-from random import Random
+from typing import TYPE_CHECKING
 
 from engine.backends.llm.offline.phrases import FRAMES, MESSAGES
+
+if TYPE_CHECKING:
+    from random import Random
 
 _UNFIT = re.compile(r"[^\w \-'\u2019+&.,/]|_")
 _TRIES = 12

@@ -36,7 +36,7 @@ STOP_WORDS = frozenset(
     want wants was way we week weeks well went were what when where whether which while who
     whole whom whose why will with within without would yet you your yours e.g i.e don't doesn't
     isn't aren't can't won't didn't wasn't
-    """.split()  # noqa: SIM905 - a block of words can be read, 200 quoted ones cannot
+    """.split()
 )
 
 #: Words that nearly every profile, instruction or message could hold: they say little.
@@ -60,7 +60,7 @@ COMMON_WORDS = frozenset(
     style summary support system target team technique technology term test theme tool topic trial
     trust type understand understanding unique unit university various view visit work workflow
     work world year
-    """.split()  # noqa: SIM905
+    """.split()
 )
 
 
