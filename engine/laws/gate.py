@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,29 @@ def _verdict(gate: Gate, policy: str) -> Iterator[Breach]:
         yield Breach(
             _where(gate), f"{gate.row.verdict} is no verdict on the policy {gate.row.policy}."
         )
+
+
+def changes_recorded(export: Export) -> Iterator[Breach]:
+    """Check that the audit names each agent whose cohorts changed, or tells of an outside change."""
+    named: dict[int | None, set[str | None]] = defaultdict(set)
+    for change in export.changes:
+        named[change.version].add(change.agent or None)
+    versions = sorted(version for version in named if version is not None)
+    for gates in export.gates_of_run.values():
+        for before, gate in pairwise(gates):
+            first = bisect_right(versions, before.row.version)
+            last = bisect_right(versions, gate.row.version)
+            known = set[str | None]().union(*(named[number] for number in versions[first:last]))
+            if None not in known | named[None]:
+                for agent in sorted(_moved(before, gate) - known):
+                    yield Breach(
+                        _where(gate), f"no change tells why the cohorts of {agent} differ."
+                    )
+
+
+def _moved(before: Gate, after: Gate) -> set[str]:
+    """Return the agents that are in other cohorts than before."""
+    return {agent for agent, _ in before.cohorts_of.items() ^ after.cohorts_of.items()}
 
 
 def _gated(export: Export) -> Iterator[tuple[Cycle, int, Gate | None]]:
@@ -166,6 +190,13 @@ GATE_LAWS = (
         says="a run that took turns has a topology; its versions come in order, under the run's "
         "policy, with a verdict that fits it",
         check=topology_known,
+    ),
+    Law(
+        name="changes-recorded",
+        file="changes.jsonl",
+        says="the audit names every agent whose cohorts differ between two versions of a run, "
+        "unless it tells of a change from outside",
+        check=changes_recorded,
     ),
     Law(
         name="version-in-force",

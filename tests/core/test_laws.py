@@ -26,7 +26,7 @@ def test_clean_export_keeps_every_law(tmp_path: Path) -> None:
 
     assert verdict.violations == ()
     assert verdict.n_records == 67
-    assert len(LAW_SAYS) == 48
+    assert len(LAW_SAYS) == 49
 
 
 DOCTORED: dict[str, tuple[str, Doctor]] = {
@@ -181,6 +181,14 @@ DOCTORED: dict[str, tuple[str, Doctor]] = {
     "a verdict that does not fit": (
         "topology-known",
         put("topology", {"version": 2}, verdict="off"),
+    ),
+    "a change that nobody recorded": (
+        "changes-recorded",
+        lambda files: files["changes.jsonl"].clear(),
+    ),
+    "a change recorded for another": (
+        "changes-recorded",
+        put("changes", {"version": 2}, agent="elm"),
     ),
     "a version never seen": ("version-in-force", put("threads", {"id": 4}, topology_version=3)),
     "a version of the past": ("version-in-force", put("threads", {"id": 4}, topology_version=1)),

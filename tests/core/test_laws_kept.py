@@ -92,6 +92,7 @@ def policy(name: str, verdict: str) -> Doctor:
         setting(policy=name),
         *(put("topology", {"version": number}, policy=name, verdict=verdict) for number in (1, 2)),
         put("topology", {"version": 1}, policy=name, verdict=verdict, cohorts={}),
+        put("changes", {"version": 2}, agent=None),
         lambda files: [
             thread.update(shared_cohorts=[])
             for thread in files["threads.jsonl"]
@@ -130,6 +131,7 @@ LAWFUL: dict[str, Doctor] = {
         put("turns", {"number": 16}, outcome="running", finished_at=None, committed=0, llm_calls=0),
     ),
     "a change in the moment of an opening": put("topology", {"version": 2}, at=at(225)),
+    "a change from outside": put("changes", {"version": 2}, who="outside", agent=None),
     "people's time beside a virtual clock": both(
         setting(clock="virtual"), put("topology", {"version": 2}, at=at(1e6))
     ),
@@ -145,6 +147,7 @@ LAWFUL: dict[str, Doctor] = {
     "a reopened thread of a pair that may not begin": both(
         put("threads", {"id": 1, "cycle": 2}, shared_cohorts=[]),
         put("topology", {"version": 2}, cohorts={"c1": ["elm"], "c2": ["oak", "hub", "fir"]}),
+        put("changes", {"version": 2}, agent=None),
         put("threads", {"id": 5}, shared_cohorts=["c2"]),
         put("threads", {"id": 2}, grandfathered_at=None),
     ),

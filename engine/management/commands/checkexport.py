@@ -35,6 +35,6 @@ class Command(BaseCommand):
             broken = {violation.law: None for violation in verdict.violations}
             for name in broken:
                 self.stderr.write(f"{name}: {LAW_SAYS[name]}.")
-            self.stderr.write(f"{len(verdict.violations)} violations of {len(broken)} laws.")
+            self.stderr.write(f"violations: {len(verdict.violations)}, laws broken: {len(broken)}")
             sys.exit(1)
         self.stdout.write(f"every law kept ({len(LAW_SAYS)} laws, {verdict.n_records} records)")
