@@ -239,6 +239,11 @@ class Engine:
             and not self.watch.has_timer_of_ours
         )
 
+    @property
+    def is_ending(self) -> bool:
+        """True from the moment that nobody is selected any more."""
+        return self._ending is not None
+
     def stop(self, reason: EndReason = EndReason.STOPPED, sentence: str = "") -> None:
         """Select nobody any more; asked again, cancel the turns in flight at once."""
         if self._ending is not None:
@@ -358,9 +363,14 @@ class Engine:
         self._changed.set()
 
     def _raise_caps(self, beat: Beat) -> None:
+        """Take over caps that a person has raised; None leaves the run's own."""
         budget = self.rules.budget
-        if (budget.max_calls, budget.max_nano_usd) != (beat.max_calls, beat.max_nano_usd):
-            budget.max_calls, budget.max_nano_usd = beat.max_calls, beat.max_nano_usd
+        before = (budget.max_calls, budget.max_nano_usd)
+        if beat.max_calls is not None:
+            budget.max_calls = beat.max_calls
+        if beat.max_nano_usd is not None:
+            budget.max_nano_usd = beat.max_nano_usd
+        if before != (budget.max_calls, budget.max_nano_usd):
             self.watch.budget_returned(self.clock.now())
 
     async def _reload_gate(self) -> None:
