@@ -74,6 +74,15 @@ def create_cohort(name: str, *, who: str, description: str = "") -> Cohort:
     return cohort
 
 
+def describe_cohort(cohort: Cohort, description: str) -> bool:
+    """Store another description, which no rule reads, and tell whether it is another one."""
+    if cohort.description == description:
+        return False
+    cohort.description = description
+    cohort.save(update_fields=["description"])
+    return True
+
+
 def delete_cohort(cohort: Cohort, *, who: str) -> None:
     """Delete a cohort that has no members; raise RefusedChangeError for one that has."""
     with change(who) as audit:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from cryptography.fernet import Fernet
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning as CheckWarning
+from django.core.checks import CheckMessage, Error
+from django.core.checks import Warning as CheckWarning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

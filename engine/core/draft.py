@@ -83,12 +83,14 @@ class Concern:
     """Whom an applied group concerns, in the order of the effects.
 
     `agents` directly; `roots` those who read their feeds; `seats` those who wait for a seat or a
-    pair of these agents; `everybody` when nothing narrower is known.
+    pair of these agents; `everybody` when nothing narrower is known. `threads` are those that
+    changed and are open.
     """
 
     agents: dict[int, None] = field(default_factory=dict)
     roots: list[Root] = field(default_factory=list)
     seats: dict[int, None] = field(default_factory=dict)
+    threads: list[Thread] = field(default_factory=list)
     everybody: bool = False
 
 
@@ -220,4 +222,5 @@ class Draft:
                 assert spec is not None  # agents are replaced, never removed
                 world.index_agent(spec)
         world.handles = self.handles
+        self.concern.threads = [row for row in self.threads.changed.values() if row is not None]
         return self.concern

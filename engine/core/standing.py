@@ -66,9 +66,12 @@ class Refusal:
         return self.reason in PASSING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Rules:
-    """What standing is judged by, beside the facts: the run's own state."""
+    """What standing is judged by, beside the facts: the run's own state.
+
+    While `draining`, nothing that starts an interaction is offered any more.
+    """
 
     config: RunConfig
     claims: Claims

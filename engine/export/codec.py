@@ -6,7 +6,7 @@ A codec per type is built once; what does not fit is a `FormatError` that names 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Set as AbstractSet
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -34,7 +34,7 @@ def encode_row(row: Row) -> str:
 def decode_row(row_type: type[AnyRow], line: str) -> AnyRow:
     """Return the row that a line of JSON holds, or raise `FormatError`."""
     try:
-        value = json.loads(line, parse_float=Decimal, parse_constant=_no_constant)
+        value = _JSON.decode(line)
     except FormatError:
         raise
     except (ValueError, RecursionError) as exc:
@@ -49,6 +49,9 @@ def time_text(moment: datetime) -> str:
 
 def _no_constant(name: str) -> object:
     raise FormatError(f"not JSON ({name} is no number)")
+
+
+_JSON = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_constant)
 
 
 def _plain(kind: object, value: object) -> object:
@@ -101,22 +104,28 @@ def _object_decoder(row_type: type) -> Decode:
 
     def decode(value: object) -> object:
         given = _expect(value, dict, "an object")
-        if missing := sorted(required - given.keys()):
-            raise FormatError(f"field {missing[0]} is missing")
-        if unknown := sorted(given.keys() - decoders.keys()):
-            raise FormatError(f"field {unknown[0]} is not of the format")
-        return row_type(**{name: _field(name, decoders[name], given[name]) for name in given})
+        if given.keys() != decoders.keys():
+            _check_names(given.keys(), required, decoders.keys())
+        name, found = "", {}
+        try:
+            for name in given:
+                found[name] = decoders[name](given[name])
+        except FormatError as exc:
+            raise FormatError(f"field {name}: {exc}") from None
+        except ArithmeticError:
+            raise FormatError(f"field {name}: the number is out of range") from None
+        return row_type(**found)
 
     return decode
 
 
-def _field(name: str, decode: Decode, value: object) -> object:
-    try:
-        return decode(value)
-    except FormatError as exc:
-        raise FormatError(f"field {name}: {exc}") from None
-    except ArithmeticError:
-        raise FormatError(f"field {name}: the number is out of range") from None
+def _check_names(
+    given: AbstractSet[str], required: AbstractSet[str], known: AbstractSet[str]
+) -> None:
+    if missing := sorted(required - given):
+        raise FormatError(f"field {missing[0]} is missing")
+    if unknown := sorted(given - known):
+        raise FormatError(f"field {unknown[0]} is not of the format")
 
 
 def _nullable(inner: Decode) -> Decode:
@@ -150,7 +159,8 @@ Kind = TypeVar("Kind")
 
 
 def _expect(value: object, kind: type[Kind], words: str) -> Kind:
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+    """Return a value of just that type (true is no whole number), or raise."""
+    if type(value) is not kind:
         raise FormatError(f"{value!r:.80} is not {words}")
     return value
 

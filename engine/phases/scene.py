@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from engine.core.records import AgentSpec
     from engine.core.standing import Rules
     from engine.core.world import World
+    from engine.ports.clock import Clock
     from engine.ports.llm import Context, Decision, LlmPhase, Tier
     from engine.ports.store import Store, StoredMessage
 
@@ -49,10 +50,14 @@ class Scene:
     rules: Rules
     store: Store
     mind: Mind
-    now: datetime
+    clock: Clock
     refused: list[str] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
     n_gate_filtered: int = 0
+
+    @property
+    def now(self) -> datetime:
+        return self.clock.now()
 
     @property
     def spec(self) -> AgentSpec:

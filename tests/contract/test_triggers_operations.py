@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -15,6 +16,9 @@ from cohorts.gate import read_version
 from cohorts.models import Agent, AgentVersion, Cohort, Membership, TopologyChange
 from cohorts.operations import MembershipDiff, RefusedChangeError, Saved
 from cohorts.signals import agents_saved
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -115,8 +119,8 @@ def test_membership_that_another_session_adds_meanwhile_is_already_there(
     field = operations.create_cohort("field", who="setup")
     first_look = operations._present
 
-    def look_and_be_overtaken(*args: object, **kwargs: object) -> object:
-        found = first_look(*args, **kwargs)
+    def look_and_be_overtaken(keys: Collection[tuple[int, int]]) -> dict[tuple[int, int], int]:
+        found = first_look(keys)
         monkeypatch.setattr(operations, "_present", first_look)
         Membership.objects.create(cohort=field, agent=alder, added_by="other")
         return found

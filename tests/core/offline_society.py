@@ -84,7 +84,7 @@ def stage_at(number: int) -> Stage:
     return Stage.EXPLORE if number <= N_EXPLORING else Stage.DECIDE
 
 
-def reply_context(  # noqa: PLR0913
+def reply_context(
     who: Persona,
     partner: Persona | None,
     history: tuple[Entry, ...],
@@ -108,7 +108,7 @@ def reply_context(  # noqa: PLR0913
     )
 
 
-def post_context(  # noqa: PLR0913
+def post_context(
     who: Persona,
     *,
     partners: tuple[Persona, ...] = (),
@@ -132,9 +132,7 @@ def post_context(  # noqa: PLR0913
 def scan_context(
     who: Persona, posts: tuple[Entry, ...], authors: tuple[Persona, ...] = ()
 ) -> ScanContext:
-    return ScanContext(
-        persona=who, memory="", posts=posts, authors=tuple(map(profile_of, authors))
-    )
+    return ScanContext(persona=who, memory="", posts=posts, authors=tuple(map(profile_of, authors)))
 
 
 def request(
@@ -187,7 +185,9 @@ class Roster:
     def mates(self, slug: str) -> tuple[Persona, ...]:
         own = self.cohorts[slug]
         return tuple(
-            who for other, who in self.personas.items() if other != slug and own & self.cohorts[other]
+            who
+            for other, who in self.personas.items()
+            if other != slug and own & self.cohorts[other]
         )
 
     def pairs(self) -> Iterator[tuple[Persona, Persona]]:
@@ -264,7 +264,9 @@ class Society:
     def recent(self, who: Persona) -> tuple[str, ...]:
         return tuple(self.said.get(who.slug, ())[-20:])
 
-    async def talk(self, opener: Persona, other: Persona, channels: tuple[ChannelInfo, ...]) -> Talk:
+    async def talk(
+        self, opener: Persona, other: Persona, channels: tuple[ChannelInfo, ...]
+    ) -> Talk:
         """Let `opener` write a root with `other` in mind, and both talk it to its end."""
         talk = Talk(pair=(opener, other))
         context = post_context(

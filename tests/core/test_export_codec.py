@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from datetime import UTC, datetime
 
 import pytest
 
 from engine.export.codec import FormatError, decode_row, encode_row, time_text
 from engine.export.schema import (
+    FILES,
     AgentRow,
     AgentVersionRow,
     ChangeRow,
@@ -16,6 +18,7 @@ from engine.export.schema import (
     NanoUsd,
     TopologyRow,
 )
+from tests.exports import clean_export
 
 AT = datetime(2030, 1, 2, 9, 30, tzinfo=UTC)
 AGENT = AgentRow(
@@ -54,6 +57,12 @@ CALL = LlmCallRow(
     error=None,
 )
 CHANGE = ChangeRow(version=None, at=AT, who="outside", action="add", cohort="c", agent=None)
+
+
+def test_files_are_those_of_an_export_and_sorted_by_fields_of_their_rows() -> None:
+    assert [file.name for file in FILES] == list(clean_export())
+    for file in FILES:
+        assert set(file.key) <= {field.name for field in fields(file.row)}
 
 
 def changed(row: AgentRow | LlmCallRow | ChangeRow, **fields: object) -> str:

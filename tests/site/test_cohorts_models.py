@@ -15,7 +15,7 @@ from cohorts.models import Agent, AgentVersion, Cohort, Membership, TopologyChan
 from cohorts.names import is_bot_name, is_slug
 
 if TYPE_CHECKING:
-    from pytest_django.fixtures import SettingsWrapper
+    from pytest_django.fixtures import Settings
 
 pytestmark = pytest.mark.django_db
 
@@ -117,7 +117,7 @@ def test_rows_name_themselves() -> None:
     ]
 
 
-def test_token_is_encrypted_at_rest_and_not_shown(settings: SettingsWrapper) -> None:
+def test_token_is_encrypted_at_rest_and_not_shown(settings: Settings) -> None:
     settings.SIM_FIELD_KEY = Fernet.generate_key().decode()
     make_agent(slack_token="xoxb-one")
     token = Agent.objects.get().slack_token
@@ -131,7 +131,7 @@ def test_token_is_encrypted_at_rest_and_not_shown(settings: SettingsWrapper) -> 
     assert "xoxb" not in stored
 
 
-def test_token_kept_through_a_save_still_opens(settings: SettingsWrapper) -> None:
+def test_token_kept_through_a_save_still_opens(settings: Settings) -> None:
     settings.SIM_FIELD_KEY = Fernet.generate_key().decode()
     make_agent(slack_token="xoxb-one")
     Agent.objects.get().save()
@@ -139,7 +139,7 @@ def test_token_kept_through_a_save_still_opens(settings: SettingsWrapper) -> Non
 
 
 def test_token_of_another_key_raises_and_a_fallback_key_opens_it(
-    settings: SettingsWrapper,
+    settings: Settings,
 ) -> None:
     old, new = Fernet.generate_key().decode(), Fernet.generate_key().decode()
     settings.SIM_FIELD_KEY = old

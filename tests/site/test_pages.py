@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
+from wsgiref.util import setup_testing_defaults
 
 import pytest
+from django.test import Client
 
-if TYPE_CHECKING:
-    from django.test import Client
+from simsite.wsgi import application
 
 INLINE = re.compile(r"<script(?![^>]*\bsrc=)[^>]*>|<style|\sstyle=|\son[a-z]+=", re.IGNORECASE)
 
@@ -34,3 +36,21 @@ def test_admin_pages_have_nothing_that_the_policy_forbids(admin_client: Client) 
     for page in ("/admin/", "/admin/auth/user/", "/admin/auth/user/add/"):
         assert INLINE.findall(admin_client.get(page).content.decode()) == []
     assert INLINE.findall('<p style="x"><script>') == [" style=", "<script>"]
+
+
+@pytest.mark.django_db
+def test_wsgi_application_answers() -> None:
+    environ: dict[str, Any] = {}
+    setup_testing_defaults(environ)
+    environ |= {"PATH_INFO": "/admin/login/", "HTTP_HOST": "localhost"}
+    statuses: list[str] = []
+
+    def start_response(
+        status: str, headers: object, error: object = None
+    ) -> Callable[[bytes], None]:
+        statuses.append(status)
+        return lambda _body: None
+
+    application(environ, start_response).close()
+
+    assert statuses == ["200 OK"]

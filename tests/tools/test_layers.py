@@ -51,24 +51,32 @@ def test_layers_hold(copy: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "line", "broken"),
+    ("file", "line", "broken"),
     [
-        ("engine/core", "import engine.ports", "The layers of engine"),
-        ("engine/new_module", "", "The layers of engine"),
-        ("engine/ports", "import django", "From the loop down, the standard library only"),
+        ("engine/core/__init__.py", "import engine.ports", "The layers of engine"),
+        ("engine/new_module.py", "", "The layers of engine"),
         (
-            "engine/backends",
+            "engine/ports/__init__.py",
+            "import django",
+            "From the loop down, the standard library only",
+        ),
+        ("cohorts/rules.py", "import cohorts.models", "The rules of the gate, too"),
+        (
+            "engine/backends/__init__.py",
             "from django.conf import settings",
             "Backends know no ORM and read no settings",
         ),
-        ("engine/store", "import engine.backends", "Only build names a backend"),
-        ("cohorts", "import engine.core", "Cohorts know no engine"),
-        ("engine/models", "import simsite.keys", "Settings are given by Django, not imported"),
+        ("engine/store/__init__.py", "import engine.backends", "Only build names a backend"),
+        ("cohorts/__init__.py", "import engine.core", "Cohorts know no engine"),
+        (
+            "engine/models/__init__.py",
+            "import simsite.keys",
+            "Settings are given by Django, not imported",
+        ),
     ],
 )
-def test_layers_report_a_planted_violation(copy: Path, module: str, line: str, broken: str) -> None:
-    (copy / module).mkdir(exist_ok=True)
-    with (copy / module / "__init__.py").open("a", encoding="utf-8") as source:
+def test_layers_report_a_planted_violation(copy: Path, file: str, line: str, broken: str) -> None:
+    with (copy / file).open("a", encoding="utf-8") as source:
         source.write(f"\n{line}\n")
 
     done = lint(copy)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -129,20 +128,36 @@ def test_interrupted_command_leaves_no_server(number: signal.Signals, tmp_path: 
     assert servers_left(tmp_path) == []
 
 
-def test_binaries_that_only_root_can_reach_are_copied(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    embedded = postgres.embedded_binaries()
-    assert embedded is not None
-    private, folder = tmp_path / "private" / "bin", tmp_path / "folder"
-    private.mkdir(parents=True)
-    folder.mkdir()
-    shutil.copy(embedded / "initdb", private / "initdb")
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody but root may run anything."""
 
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError
 
     monkeypatch.setattr("subprocess.run", refuse)
 
-    assert postgres.reachable(private, folder, "nobody") == folder / "install" / "bin"
-    assert (folder / "install" / "bin" / "initdb").exists()
+
+@pytest.mark.usefixtures("refused")
+def test_embedded_binaries_that_only_root_can_reach_are_copied(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    private = tmp_path / "private" / "server" / "install" / "bin"
+    library = tmp_path / "private" / "server.libs" / "libpq.so"
+    for path in (private / "initdb", library):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    monkeypatch.setattr(postgres, "embedded_binaries", lambda: private)
+    folder = tmp_path / "folder"
+
+    assert postgres.reachable(private, folder, "nobody") == folder / "server/install/bin"
+    assert (folder / "server/install/bin/initdb").exists()
+    assert (folder / "server.libs/libpq.so").exists()
+
+
+@pytest.mark.usefixtures("refused")
+def test_system_binaries_that_only_root_can_reach_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(postgres.NoServerError) as refusal:
+        postgres.reachable(tmp_path, tmp_path, "nobody")
+
+    assert str(refusal.value) == f"The user nobody may not run what is in {tmp_path}."

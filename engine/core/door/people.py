@@ -199,7 +199,8 @@ def agent_changed(draft: Draft, effect: AgentChanged) -> Result:
             return Committed()
         spec = replace(old, status=Status.RETIRED)
     draft.set_agent(spec)
-    if spec.status is Status.ACTIVE and (old is None or old.status is not Status.ACTIVE):
+    was_away = old is None or old.status is not Status.ACTIVE or effect.returned
+    if spec.status is Status.ACTIVE and was_away:
         _start_at_newest(draft, spec, is_new=old is None)
     if spec.status is Status.RETIRED:
         _close_owed(draft, spec.id)

@@ -26,17 +26,27 @@ from engine.core.records import (
 )
 from engine.models import (
     AgentState as StateRow,
+)
+from engine.models import (
     Channel as ChannelRow,
+)
+from engine.models import (
     Decision,
-    Invitation as InvitationRow,
     LlmCall,
-    Memory as MemoryRow,
     Message,
     Proposal,
     RunLease,
     Subscription,
-    Thread as ThreadRow,
     Turn,
+)
+from engine.models import (
+    Invitation as InvitationRow,
+)
+from engine.models import (
+    Memory as MemoryRow,
+)
+from engine.models import (
+    Thread as ThreadRow,
 )
 from engine.ports.store import Loaded
 from engine.store.database.reading import agent_specs, roots_above, roots_named

@@ -13,8 +13,8 @@ from engine.core.effects import (
     TakeIn,
     Verdict,
 )
-from engine.core.records import Thread
-from engine.models import Inbox, Message, Proposal, Thread as ThreadRow
+from engine.models import Inbox, Message, Proposal
+from engine.models import Thread as ThreadRow
 from engine.store.database.loading import channel_records
 from engine.store.database.reading import agent_specs, memory_versions, roots_named
 from engine.store.database.rows import thread_record
@@ -22,7 +22,7 @@ from engine.store.database.rows import thread_record
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from engine.core.records import Root
+    from engine.core.records import Root, Thread
 
 #: How many notes, and how many messages, one look at the mail takes.
 MOST_MAIL = 200

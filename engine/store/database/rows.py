@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from cohorts.models import Agent
     from engine.core.effects import CallRecord, TurnRecord
-    from engine.core.group import Decision as NewDecision, NewMemory, NewMessage
+    from engine.core.group import Decision as NewDecision
+    from engine.core.group import NewMemory, NewMessage
 
 STORED = (
     "seq",

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from django.db import models, transaction
 
-from cohorts.rules import Topology
 from engine.core.errors import Fenced, RowRefused, TopologyMoved
 from engine.models import (
     AgentState,
@@ -30,6 +29,7 @@ from engine.store.shape import check_shape
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from cohorts.rules import Topology
     from engine.core.group import Group, NewMessage, NewProposal, TakenIn
 
 Row = TypeVar("Row", bound=models.Model)
@@ -196,8 +196,8 @@ def _upsert(model: type[Row], new: list[Row], *, by: tuple[str, ...]) -> None:
     """Insert rows, or replace those that the unique fields `by` find, in one statement."""
     if not new:
         return
-    fields = [field.name for field in model._meta.concrete_fields]  # noqa: SLF001
-    model._default_manager.bulk_create(  # noqa: SLF001 (Django documents both)
+    fields = [field.name for field in model._meta.concrete_fields]
+    model._default_manager.bulk_create(
         new,
         update_conflicts=True,
         unique_fields=by,

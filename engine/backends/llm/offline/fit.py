@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.backends.llm.offline.terms import terms_of
-from engine.backends.llm.offline.wishes import bitten_topic, wishes_of
+from engine.backends.llm.offline.wishes import Refusal, bitten_topic, refusals_beside, wishes_of
 from engine.backends.llm.offline.words import words_of
 
 if TYPE_CHECKING:
@@ -66,12 +66,16 @@ def refusal_of(
     profile: str, private_instructions: str, other_profile: str, said: tuple[str, ...]
 ) -> str:
     """Return the first refused topic that the other side brings, in its words; or ""."""
-    own = terms_of(profile).words
-    for refusal in wishes_of(private_instructions).refusals:
-        topic = bitten_topic(refusal, own, other_profile, said)
+    for refusal in _refusals(profile, private_instructions):
+        topic = bitten_topic(refusal, other_profile, said)
         if topic:
             return topic
     return ""
+
+
+@lru_cache(maxsize=16384)
+def _refusals(profile: str, private_instructions: str) -> tuple[Refusal, ...]:
+    return refusals_beside(frozenset(terms_of(profile).words), private_instructions)
 
 
 def rarity(texts: Sequence[str]) -> Mapping[str, float]:

@@ -127,7 +127,7 @@ FRAMES: dict[str, tuple[str, ...]] = {
         "First step: one person from each side spends a day with {theirs}.",
         "First step: a single test of {theirs} with {own}, written up on one page.",
         "First step: we visit you, see {theirs}, and bring {own} along.",
-        "First step: three samples of work on {theirs}, compared with {own} by the end of the month.",
+        "First step: three samples of {theirs}, compared with {own} by the end of the month.",
         "First step: we list what is missing in {own}, and you answer from {theirs}.",
     ),
     "question": (

@@ -40,25 +40,28 @@ WORTH_ANSWERING = 1.5
 #: A partner of this fit may be called by name in a new root.
 WORTH_CALLING = 0.12
 _FIT_FACTOR = 4.0
+_LEAST_SHARE = 0.5
 _LEAST_FIT = 0.01
+_OWN_SHARE = 0.3
 _REMEMBERED_FACTOR = 0.4
 _CALLING_SHARE = 0.5
 _SKIPPING_SHARE = 0.05
 _MOST_PARTNERS = 24
-_N_RECENT_LEADS = 6
+_MOST_NAMED = 6
+_N_LATELY = 12
+_TRIES = 8
 
 
 def scan(context: ScanContext) -> Chosen:
-    """Return the posts that share rare terms with the agent, without those it refuses."""
+    """Return the posts that share rare terms with the agent, without those it refuses.
+
+    Beside a post of twice their worth, the lesser ones are passed over.
+    """
     authors = {author.bot_name: author for author in context.authors}
     judge = _Judge.of(context.persona, [post.text for post in context.posts])
-    return Chosen(
-        seqs=tuple(
-            post.seq
-            for post in context.posts
-            if judge.score(post, authors.get(post.author)) >= WORTH_ANSWERING
-        )
-    )
+    scores = {post.seq: judge.score(post, authors.get(post.author)) for post in context.posts}
+    least = max(WORTH_ANSWERING, _LEAST_SHARE * max(scores.values(), default=0.0))
+    return Chosen(seqs=tuple(seq for seq, score in scores.items() if score >= least))
 
 
 def prune(context: PruneContext) -> Chosen:
@@ -138,30 +141,39 @@ def _topic(text: str, pair: Pairing, persona: Persona) -> str:
 
 
 def _root(context: PostContext, chance: Random) -> NewRoot | SkipPost:
-    """Write a root on an own term that was not named lately, with the best partner in mind."""
-    lately = " ".join(context.recent[-_N_RECENT_LEADS:]).lower()
+    """Write a root on two own terms, with the best partner in mind and perhaps by name."""
     persona = context.persona
     phrases = terms_of(persona.public_profile).phrases or (
         named(persona.represents, persona.bot_name),
     )
-    leads = [term for term in phrases if term.lower() not in lately]
-    if not leads:
-        return SkipPost(reason="The last messages said all there is to say.")
     partner, pair = _best_partner(context, chance)
-    ranked = [term for term in pair.own if term in leads] or leads
-    lead = chance.choice(ranked[:_N_RECENT_LEADS])
-    second = chance.choice([term for term in phrases if term != lead] or [lead])
-    theirs = pair.theirs[:_N_RECENT_LEADS]
-    channel = _channel(context.channels, (lead, second, *theirs[:1]), chance)
-    tagged = _is_called(partner, pair, chance)
+    own = _unsaid_pair(pair.own or phrases, context.recent[-_N_LATELY:], chance)
+    if not own:
+        return SkipPost(reason="The last messages said all there is to say.")
+    theirs = pair.theirs[:_MOST_NAMED]
+    liked = interests(persona.public_profile, persona.private_instructions)
+    channel = _channel(context.channels, (*own, *theirs[:1]), liked, chance)
     name = named(partner.represents, partner.bot_name) if partner else ""
     voice = _voice(context, pair, name, chance)
-    voice.own = (lead, second) if second != lead else (lead,)
+    voice.own = own
     voice.theirs = theirs or noun_phrases(channel.topic) or phrases
-    if tagged is None:
+    called = _called(partner, pair, chance)
+    if called is None:
         return NewRoot(channel=channel.name, text=voice.write("root"), tag=None)
-    voice.more["handle"] = tagged.bot_name
-    return NewRoot(channel=channel.name, text=voice.write("tagged_root"), tag=tagged.slug)
+    voice.more["handle"] = called.bot_name
+    return NewRoot(channel=channel.name, text=voice.write("tagged_root"), tag=called.slug)
+
+
+def _unsaid_pair(
+    terms: tuple[str, ...], lately: tuple[str, ...], chance: Random
+) -> tuple[str, ...]:
+    """Return two terms (or the only one) that no late message names together; () if none."""
+    texts = [text.lower() for text in lately]
+    for _ in range(_TRIES):
+        drawn = tuple(chance.sample(terms, min(2, len(terms))))
+        if not any(all(term.lower() in text for term in drawn) for text in texts):
+            return drawn
+    return ()
 
 
 def _best_partner(context: PostContext, chance: Random) -> tuple[Profile | None, Pairing]:
@@ -184,7 +196,7 @@ def _alone(persona: Persona) -> Pairing:
     return pairing(persona.public_profile, persona.private_instructions, "")
 
 
-def _is_called(partner: Profile | None, pair: Pairing, chance: Random) -> Profile | None:
+def _called(partner: Profile | None, pair: Pairing, chance: Random) -> Profile | None:
     """Return the partner if it is to be called by name."""
     if pair.fit < WORTH_CALLING or chance.random() >= _CALLING_SHARE:
         return None
@@ -192,14 +204,18 @@ def _is_called(partner: Profile | None, pair: Pairing, chance: Random) -> Profil
 
 
 def _channel(
-    channels: tuple[ChannelInfo, ...], terms: tuple[str, ...], chance: Random
+    channels: tuple[ChannelInfo, ...],
+    terms: tuple[str, ...],
+    liked: Mapping[str, float],
+    chance: Random,
 ) -> ChannelInfo:
-    """Return the channel whose topic shares most with the terms of a post; any, if none does."""
+    """Return the channel whose topic is nearest to the terms of a post, then to its author."""
     said = words_of(" ".join(terms)).weights
 
     def worth(channel: ChannelInfo) -> float:
         topic = words_of(f"{channel.name.replace('-', ' ')} {channel.topic}").weights
-        return sum(value for word, value in topic.items() if word in said)
+        near = sum(value for word, value in topic.items() if word in said)
+        return near + _OWN_SHARE * sum(value for word, value in topic.items() if word in liked)
 
     best = max(map(worth, channels))
     return chance.choice([channel for channel in channels if worth(channel) == best])

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 ENOUGH_FIT = 0.06
 _UNDECIDED_SHARE = 0.22
 _READINESS = 0.6
-_OPEN_POINT_SHARE = 0.2
+_DOUBT_SHARE = 0.3
 _PATIENCE = 7
-_MOST_SHOWN = 14
+_N_OWN_LATEST = 6
 _QUOTED_WORDS = 14
 
 _NEXT_BEST = {
@@ -76,11 +76,7 @@ def _wanted(context: ReplyContext, pair: Pairing, chance: Random, *, undecided: 
         return _undecided_move(context.stage, chance)
     if context.summary is not None:
         return _verdict(context, pair, context.summary, chance)
-    if context.stage is Stage.EXPLORE:
-        return Move.CONTINUE
-    if context.stage is Stage.CONCLUDE:
-        return Move.DECLINE
-    return _next_move(context.message_number, pair.fit, chance)
+    return _next_move(context, pair.fit, chance)
 
 
 def _undecided_move(stage: Stage, chance: Random) -> Move:
@@ -90,20 +86,21 @@ def _undecided_move(stage: Stage, chance: Random) -> Move:
 
 
 def _verdict(context: ReplyContext, pair: Pairing, summary: Entry, chance: Random) -> Move:
-    """Answer a summary: it has to fit, and to name something the agent cares for."""
-    if pair.fit >= ENOUGH_FIT and chance.random() < _OPEN_POINT_SHARE:
-        return Move.CONTINUE if context.stage is Stage.EXPLORE else Move.DECLINE
-    if pair.fit >= ENOUGH_FIT:
-        liked = interests(context.persona.public_profile, context.persona.private_instructions)
-        speaks_to_us = any(word in liked for word in words_of(summary.text).weights)
-        return Move.ACCEPT if speaks_to_us else Move.CONTINUE
+    """Answer a summary: it has to fit, to name what the agent cares for, and to leave no doubt."""
+    liked = interests(context.persona.public_profile, context.persona.private_instructions)
+    if not any(word in liked for word in words_of(summary.text).weights):
+        return Move.CONTINUE
+    if pair.fit >= ENOUGH_FIT and chance.random() >= _DOUBT_SHARE:
+        return Move.ACCEPT
     return Move.CONTINUE if context.stage is Stage.EXPLORE else Move.DECLINE
 
 
-def _next_move(message_number: int, fit: float, chance: Random) -> Move:
-    """Return what to do while deciding: propose what fits, decline what does not, in time."""
-    is_ready = message_number >= _PATIENCE or chance.random() < _READINESS
-    if not is_ready:
+def _next_move(context: ReplyContext, fit: float, chance: Random) -> Move:
+    """Return what to do without a summary: propose what fits, decline what does not, in time."""
+    if context.stage is Stage.CONCLUDE:
+        return Move.DECLINE
+    is_ready = context.message_number >= _PATIENCE or chance.random() < _READINESS
+    if context.stage is Stage.EXPLORE or not is_ready:
         return Move.CONTINUE
     return Move.PROPOSE if fit >= ENOUGH_FIT else Move.DECLINE
 
@@ -117,7 +114,7 @@ def _text(context: ReplyContext, pair: Pairing, move: Move, chance: Random) -> s
         you=_name_of(context.partner, person),
         own=pair.own or (named(persona.represents, persona.bot_name),),
         theirs=pair.theirs,
-        said=[entry.text for entry in context.history[-_MOST_SHOWN:]],
+        said=[entry.text for entry in context.history if _is_own(entry, context)][-_N_OWN_LATEST:],
         more={"refused": pair.refused},
     )
     extra = []
@@ -139,18 +136,26 @@ def _kind(context: ReplyContext, pair: Pairing, move: Move) -> str:
             return "accept"
         case Move.PROPOSE:
             return "propose" if context.summary is None else "counter"
-        case Move.DECLINE if pair.refused:
-            return "refuse"
-        case Move.DECLINE if context.partner is None:
-            return "end_person"
         case Move.DECLINE:
-            return "too_little" if pair.fit < ENOUGH_FIT else "no_plan"
-        case Move.CONTINUE if context.partner is None:
-            return "answer_person"
-        case Move.CONTINUE if context.summary is not None:
-            return "counter"
+            return _kind_of_no(context, pair)
         case Move.CONTINUE:
-            return "explore" if context.stage is Stage.EXPLORE else "sum_up"
+            return _kind_of_more(context)
+
+
+def _kind_of_no(context: ReplyContext, pair: Pairing) -> str:
+    if pair.refused:
+        return "refuse"
+    if context.partner is None:
+        return "end_person"
+    return "too_little" if pair.fit < ENOUGH_FIT else "no_plan"
+
+
+def _kind_of_more(context: ReplyContext) -> str:
+    if context.partner is None:
+        return "answer_person"
+    if context.summary is not None:
+        return "counter"
+    return "explore" if context.stage is Stage.EXPLORE else "sum_up"
 
 
 def _person_to_answer(context: ReplyContext) -> Entry | None:

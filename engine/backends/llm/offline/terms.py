@@ -29,14 +29,14 @@ _LABEL = re.compile(r"^\s*[*_]{0,2}([A-Z][\w /&-]{0,40}):[*_]{0,2}\s*(.*)$")
 _KEYWORDS = re.compile(r"^\W*(?:key ?words|tags|topics|interests)\b\W*", re.IGNORECASE)
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _ASIDE = re.compile(r"\([^)]*\)?|\[[^\]]*\]?|<[^>]*>?")
-_CUT = re.compile(r"[;:,.!?]\s|[;:,.!?]$|\s[-–]\s|[—–|]|\s(?:e\.g|i\.e)\b")
+_CUT = re.compile(r"[;:,.!?]\s|[;:,.!?]$|\s[-\u2013]\s|[\u2014\u2013|]|\s(?:e\.g|i\.e)\b")
 _TAIL = re.compile(
     r"\s(?:for|with|in|using|to|from|that|which|who|via|by|at|on|under|including|such|as|through"
     r"|across|during|between|into|of|and|or|within|without|after|before|when|until|where|are|is"
     r"|can|may|will|should)\s.*$",
     re.IGNORECASE,
 )
-_UNFIT = re.compile(r"[^\w \-/'’+&.]|_")
+_UNFIT = re.compile(r"[^\w \-/'\u2019+&.]|_")
 _LEADING = re.compile(r"^(?:an?|the|our|their|its|your|some|all|any)\s+", re.IGNORECASE)
 _LISTING = re.compile(r"[,;]|\s(?:and|or)\s")
 _MID_SENTENCE = re.compile(r"[a-z,] ([A-Z][a-z]+)")
@@ -57,7 +57,8 @@ class Terms:
 @lru_cache(maxsize=16384)
 def terms_of(profile: str) -> Terms:
     """Return the terms of a profile in markdown; empty for one that says nothing."""
-    phrases = dict.fromkeys(_lowered(phrase, _names_in(profile)) for phrase in _listed(profile))
+    names = _names_in(profile)
+    phrases = dict.fromkeys(_lowered(phrase, names) for phrase in _listed(profile))
     if len(phrases) < _ENOUGH_TERMS:
         phrases |= dict.fromkeys(_named_in_prose(profile))
     kept = _without_variants(phrases)[:_MOST_TERMS]
@@ -104,7 +105,7 @@ def noun_phrase(raw: str) -> str:
         text = _TAIL.sub("", text)
         if text.endswith("ed") or (" " not in text and not has_rare_shape(text)):
             return ""
-    text = _LEADING.sub("", " ".join(_UNFIT.sub(" ", text).split())).strip(" -/'’+&.")
+    text = _LEADING.sub("", " ".join(_UNFIT.sub(" ", text).split())).strip(" -/'\u2019+&.")
     return text if _can_be_named(text) else ""
 
 
@@ -159,7 +160,8 @@ def _names_in(profile: str) -> frozenset[str]:
 
 def _lowered(phrase: str, names: frozenset[str]) -> str:
     """Return `phrase` as it stands within a sentence: names and short forms keep their capital."""
-    first = phrase.split()[0]
-    if has_rare_shape(first) or first in names or not first[0].isupper():
+    first = phrase.split(maxsplit=1)[0]
+    is_name = first in names or first.endswith(("'s", "\u2019s"))  # named after somebody
+    if is_name or has_rare_shape(first) or not first[0].isupper():
         return phrase
     return phrase[0].lower() + phrase[1:]

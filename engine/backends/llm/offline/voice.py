@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.backends.llm.offline.phrases import FRAMES, MESSAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from random import Random
 
-_UNFIT = re.compile(r"[^\w \-'’+&.,/]|_")
+_UNFIT = re.compile(r"[^\w \-'\u2019+&.,/]|_")
 _TRIES = 12
 _TOO_ALIKE = 0.5
 _MOST_SHARED_TERMS = 8
@@ -64,6 +64,7 @@ class Voice:
         return first, second
 
 
+@lru_cache(maxsize=2048)
 def shingles(text: str) -> frozenset[tuple[str, str, str]]:
     """Return the runs of three words of `text`."""
     words = text.lower().split()

@@ -29,12 +29,13 @@ _WISH = re.compile(
 )
 _WISH_HEADING = re.compile(r"priorit|prefer|wish|interest|seek|goal|want", re.IGNORECASE)
 _TOPIC_END = re.compile(
-    r"[.;:(\n—–]|,? (?:unless|without|that|which|because|since|when|except|but|as|so|near|if)\b"
+    r"[.;:(\n\u2014\u2013]"
+    r"|,? (?:unless|without|that|which|because|since|when|except|but|as|so|near|if)\b"
     r"|, (?:the|a|an|we|it|they|our|no|not|he|she|this)\b|\s-\s",
     re.IGNORECASE,
 )
 _ALTERNATIVES = re.compile(r",\s*(?:or|and|nor)?\s*|\s(?:or|nor|and)\s", re.IGNORECASE)
-_SENTENCES = re.compile(r"(?<=[.!?;])\s+|\n")
+_SENTENCES = re.compile(r"(?<=[^\d\s][.!?;])\s+|\n")
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s")
 _CONTENT_WORTH = 0.5
 _LONGEST_RUN = 6
@@ -42,10 +43,14 @@ _LONGEST_RUN = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A topic that is declined: each word of it must be the other side's own."""
+    """A topic that is declined, by its words.
+
+    `n_mentions`: how often a profile must say them. A single plain word said once is a mention
+    and no topic.
+    """
 
     words: frozenset[str]
-    is_plain: bool
+    n_mentions: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,25 +80,30 @@ def wishes_of(private_instructions: str) -> Wishes:
     return Wishes(refusals=tuple(refusals), words={w: n for w, n in weights.items() if n >= 1})
 
 
-def bitten_topic(
-    refusal: Refusal, own: Mapping[str, float], profile: str, said: tuple[str, ...]
-) -> str:
+def refusals_beside(own_terms: frozenset[str], private_instructions: str) -> tuple[Refusal, ...]:
+    """Return what the instructions refuse, by the words that the other side has to bring.
+
+    What the agent is about itself may stand in any refusal ("X of our own"): it is left out,
+    unless nothing else remains.
+    """
+    return tuple(
+        Refusal(words=(refusal.words - own_terms) or refusal.words, n_mentions=refusal.n_mentions)
+        for refusal in wishes_of(private_instructions).refusals
+    )
+
+
+def bitten_topic(refusal: Refusal, profile: str, said: tuple[str, ...]) -> str:
     """Return the refused topic in the other side's words, "" when the refusal does not bite.
 
-    What the agent's `own` profile is about may stand in any refusal ("X of our own"); the other
-    side must bring the rest, in its profile or in one message. A single plain word has to be
-    said twice in a profile: once is a mention and no topic. Several must stand together.
+    It bites when the words stand together in the profile, or in one thing that was said.
     """
-    required = frozenset(word for word in refusal.words if word not in own) or refusal.words
-    times = 2 if refusal.is_plain and len(refusal.words) == 1 else 1
-    counts = words_of(profile).counts
-    if all(counts.get(word, 0) >= times for word in required):
-        surface = _surface(profile, required)
-        if surface:
-            return surface
+    if profile:
+        counts = words_of(profile).counts
+        if all(counts.get(word, 0) >= refusal.n_mentions for word in refusal.words):
+            return _surface(profile, refusal.words)
     for text in said:
-        if all(word in words_of(text).counts for word in required):
-            return _surface(text, required)
+        if refusal.words <= words_of(text).counts.keys():
+            return _surface(text, refusal.words)
     return ""
 
 
@@ -103,8 +113,9 @@ def _refusals_of(topic: str) -> list[Refusal]:
     for part in _ALTERNATIVES.split(_TOPIC_END.split(topic, maxsplit=1)[0]):
         names = [token for token in tokens(part) if _says_something(token)]
         if names:
-            shaped = any(has_rare_shape(token) or "-" in token for token in names)
-            found.append(Refusal(words=frozenset(map(stem, names)), is_plain=not shaped))
+            is_telling = len(names) > 1 or has_rare_shape(names[0]) or "-" in names[0]
+            words = frozenset(map(stem, names))
+            found.append(Refusal(words=words, n_mentions=1 if is_telling else 2))
     return found
 
 
@@ -113,13 +124,14 @@ def _says_something(token: str) -> bool:
 
 
 def _surface(text: str, required: frozenset[str]) -> str:
-    """Return the shortest run of at most six words of `text` with all that is required, or ""."""
-    words = tokens(text)
-    marks = [required.intersection(stems(word)) for word in words]
-    for length in range(1, _LONGEST_RUN + 1):
-        for start in range(len(words) - length + 1):
-            if required <= frozenset().union(*marks[start : start + length]):
-                return _lowered(words[start : start + length])
+    """Return the shortest run of at most six words of a line with all that is required, or ""."""
+    for line in text.splitlines():
+        words = tokens(line)
+        marks = [required.intersection(stems(word)) for word in words]
+        for length in range(1, _LONGEST_RUN + 1):
+            for start in range(len(words) - length + 1):
+                if required <= frozenset().union(*marks[start : start + length]):
+                    return _lowered(words[start : start + length])
     return ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_TOKEN = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
+_TOKEN = re.compile(r"[^\W_]+(?:[-'\u2019][^\W_]+)*")
+_DIGIT = re.compile(r"\d")
 _SHORTEST_PART = 3
 _LONG = 9
 
@@ -20,19 +22,20 @@ STOP_WORDS = frozenset(
     """
     a about above after again against all along also although always am among an and another any
     anybody anything are around as at away back be because been before behind being below beside
-    besides best better between beyond both but by can cannot come could day days did do does done
-    down each either else enough especially etc even ever every everybody everyone few find first
-    for from full further gave get give given go goes going gone good got had half has have having
-    he her here him his how however i if in inside instead into is it its just keep kept know
-    known last later least less let like little look looking made make makes many may maybe me
-    might more most much must my near need needs never new next no nobody none nor not nothing now
-    of off often on once one only onto or other others our out over own part past per put quite
-    rather really said same say see seem several shall she should since so some somebody something
-    soon still such take taken than that the their them then there these they thing things this
-    those though three through thus till time times to today together too toward towards two under
-    until up upon us use used uses using very via want wants was way we week weeks well went were
-    what when where whether which while who whole whom whose why will with within without would
-    yet you your yours e.g i.e don't doesn't isn't aren't can't won't didn't wasn't
+    besides best better between beyond both bring brings but by can cannot come could day days
+    did do does done down each either else enough especially etc even ever every everybody
+    everyone few find first for from full further gave get give given go goes going gone good
+    got had half has have having he her here him his how however i if in inside instead into is
+    it its just keep kept know known last later least less let like little look looking made
+    make makes many may maybe me might more most much must my near need needs never new next no
+    nobody none nor not nothing now of off often on once one only onto or other others our out
+    over own part past per put quite rather really said same say see seem several shall she
+    should since so some somebody something soon still such take taken than that the their them
+    then there these they thing things this those though three through thus till time times to
+    today together too toward towards two under until up upon us use used uses using very via
+    want wants was way we week weeks well went were what when where whether which while who
+    whole whom whose why will with within without would yet you your yours e.g i.e don't doesn't
+    isn't aren't can't won't didn't wasn't
     """.split()
 )
 
@@ -71,7 +74,7 @@ class Words:
 
 def stem(token: str) -> str:
     """Return the lower-case token without the marks of plural and possession."""
-    word = token.lower().replace("’", "'").removesuffix("'s").removesuffix("'")
+    word = token.lower().replace("\u2019", "'").removesuffix("'s").removesuffix("'")
     if len(word) <= _SHORTEST_PART or word.endswith(("ss", "us", "is")):
         return word
     if word.endswith("ies"):
@@ -96,7 +99,8 @@ def stems(token: str) -> tuple[str, ...]:
 
 def has_rare_shape(token: str) -> bool:
     """Tell whether `token` looks like a name of its own: FoxO, cryo-ET, KLF4, ABPP."""
-    return any(c.isupper() or c.isdigit() for c in token[1:]) and not token.isdigit()
+    tail = token[1:]
+    return tail.lower() != tail or (bool(_DIGIT.search(tail)) and not token.isdigit())
 
 
 def weight(word: str, *, rare_shape: bool) -> float:
@@ -110,7 +114,7 @@ def weight(word: str, *, rare_shape: bool) -> float:
     return 1.2 if len(word) >= _LONG else 1.0
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def words_of(text: str) -> Words:
     """Return the weighed words of `text`; the last few thousand texts are remembered."""
     weights: dict[str, float] = {}
@@ -120,6 +124,7 @@ def words_of(text: str) -> Words:
         for word in stems(token):
             worth = weight(word, rare_shape=rare_shape)
             if worth:
-                weights[word] = max(worth, weights.get(word, 0.0))
-                counts[word] += 1
+                shared = sys.intern(word)  # thousands of profiles have most words in common
+                weights[shared] = max(worth, weights.get(shared, 0.0))
+                counts[shared] += 1
     return Words(weights=weights, counts=counts)

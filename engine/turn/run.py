@@ -1,0 +1,83 @@
+"""A turn from its view to its last hand-in: the phases in their order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.core.effects import Effect, TakeNotice, TurnOutcome
+from engine.phases.activate import Activated, activate
+from engine.phases.discover import discover
+from engine.phases.post import chance, is_due, post
+from engine.phases.remember import remember
+from engine.phases.reply import Task, Unfinished, reply, tasks
+from engine.phases.scan import Scanned, look, scan
+
+if TYPE_CHECKING:
+    from engine.core.standing import Work
+    from engine.phases.scene import Scene
+    from engine.turn.log import TurnLog
+
+
+async def run_turn(scene: Scene, log: TurnLog, work: tuple[Work, ...]) -> None:
+    """Go through the phases; hand in together what is known at one moment.
+
+    The last hand-in carries the end of the turn. What a phase raises leaves here, with everything
+    before it handed in; the loop then ends the turn.
+    """
+    noticed, todo = await _notice(scene, work)
+    may_post = not scene.rules.draining and is_due(scene)
+    if todo:
+        if noticed:
+            await log.hand_in(noticed)
+        noticed = await _reply(scene, log, todo)
+    on_offer = chance(scene) if may_post else None
+    if on_offer is None:
+        await log.hand_in(noticed, ends=TurnOutcome.WORKED)
+        return
+    if noticed:
+        await log.hand_in(noticed)
+        on_offer = chance(scene)
+    posted = () if on_offer is None else await post(scene, on_offer)
+    ends = TurnOutcome.WORKED if noticed or len(posted) != 1 else TurnOutcome.SKIPPED
+    await log.hand_in(posted, ends=ends)
+
+
+async def _notice(
+    scene: Scene, work: tuple[Work, ...]
+) -> tuple[tuple[Effect, ...], tuple[Task, ...]]:
+    """Remember, discover, scan and activate; return their effects, and what is to be answered.
+
+    Scan and activate share one view, and bank, invitations and cursor are one effect.
+    """
+    effects: list[Effect] = [*await remember(scene)]
+    if scene.rules.draining:
+        return tuple(effects), tasks(scene, ())
+    effects += discover(scene)
+    seen = look(scene, due="scan" in work)
+    activated = activate(scene)
+    todo = tasks(scene, activated.taken)
+    scanned = await scan(scene, seen)
+    if (notice := _notice_effect(scene, scanned, activated)) is not None:
+        effects.append(notice)
+    return tuple(effects), todo
+
+
+def _notice_effect(scene: Scene, scanned: Scanned, activated: Activated) -> TakeNotice | None:
+    notice = TakeNotice(
+        agent=scene.agent,
+        cursor=scanned.cursor,
+        keep=scanned.keep,
+        drop=scanned.drop,
+        dealt=activated.dealt,
+    )
+    return None if notice == TakeNotice(agent=scene.agent) else notice
+
+
+async def _reply(scene: Scene, log: TurnLog, todo: tuple[Task, ...]) -> tuple[Effect, ...]:
+    """Return the answers; if some failed, hand in the others before the failure goes on."""
+    try:
+        return await reply(scene, todo)
+    except Unfinished as unfinished:
+        if unfinished.effects:
+            await log.hand_in(unfinished.effects)
+        raise unfinished.cause from unfinished
