@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
+from cohorts.rules import Policy, Topology, build_topology
 from engine.core.effects import CallRecord, TurnOutcome, TurnRecord
 from engine.core.group import Decision, Group, NewMessage, TakenIn
 from engine.core.records import (
@@ -19,9 +19,7 @@ from engine.core.records import (
     Visibility,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+AGENTS = (1, 2, 3, 4)
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 
@@ -30,47 +28,17 @@ def at(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    """A decision of the open gate."""
-
-    permitted: bool = True
-    rule: str = "6"
-    reason: str = "everybody may"
-    shared: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenGate:
-    """A topology without cohorts: everybody may act on everybody."""
-
-    version: int = 0
-    policy: str = "open"
-    verdict: str = "in_force"
-    members_of: Mapping[int, frozenset[int]] = field(default_factory=dict)
-
-    def permits(self, actor: int, author: int) -> bool:
-        return actor > 0 and author > 0
-
-    def decide(
-        self,
-        actor: int,
-        *,
-        author: int | None,
-        is_bot: bool,
-        private_channel: int | None = None,
-        own_open_thread: bool = False,
-    ) -> Answered:
-        return Answered()
-
-    def publishes(self, author: int | None, *, is_bot: bool) -> tuple[int, ...]:
-        return (0,)
-
-    def reads(self, agent: int) -> tuple[int, ...]:
-        return (0,)
-
-    def shared(self, actor: int, author: int) -> tuple[str, ...]:
-        return ()
+def topology(*, version: int = 0) -> Topology:
+    """Return a topology without cohorts: agents 1 to 4; 1 and 2 are in private channel 2."""
+    return build_topology(
+        version=version,
+        policy=Policy.OPEN,
+        memberships=(),
+        names={},
+        agents=AGENTS,
+        running=AGENTS,
+        members_of={2: (1, 2)},
+    )
 
 
 def agent(number: int, *, status: Status = Status.ACTIVE) -> AgentSpec:
