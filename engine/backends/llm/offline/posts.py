@@ -44,7 +44,7 @@ _LEAST_SHARE = 0.5
 _LEAST_FIT = 0.01
 _OWN_SHARE = 0.3
 _REMEMBERED_FACTOR = 0.4
-_CALLING_SHARE = 0.5
+_CALLING_SHARE = 0.65
 _SKIPPING_SHARE = 0.05
 _MOST_PARTNERS = 24
 _MOST_NAMED = 6
@@ -110,11 +110,14 @@ class _Judge:
 
 
 def _best_banked(context: PostContext) -> BankedPost | None:
-    """Return the banked post worth most, the oldest of equals; None if none is worth an answer."""
+    """Return the banked post worth most, the oldest of equals; None if none is worth an answer.
+
+    Once chosen by a scan, a post needs half as much: it stands beside other posts here.
+    """
     judge = _Judge.of(context.persona, [banked.entry.text for banked in context.bank])
     scored = [(judge.score(banked.entry, banked.author), banked) for banked in context.bank]
     score, best = max(scored, key=lambda pair: pair[0], default=(0.0, None))
-    return best if score >= WORTH_ANSWERING else None
+    return best if score >= _LEAST_SHARE * WORTH_ANSWERING else None
 
 
 def _answer(context: PostContext, banked: BankedPost, chance: Random) -> AnswerPost:
