@@ -46,6 +46,7 @@ _OWN_SHARE = 0.3
 _REMEMBERED_FACTOR = 0.4
 _CALLING_SHARE = 0.65
 _SKIPPING_SHARE = 0.05
+_WAITING_SHARE = 0.5
 _MOST_PARTNERS = 24
 _MOST_NAMED = 6
 _N_LATELY = 12
@@ -153,6 +154,8 @@ def _root(context: PostContext, chance: Random) -> NewRoot | SkipPost:
     own = _unsaid_pair(pair.own or phrases, context.recent[-_N_LATELY:], chance)
     if not own:
         return SkipPost(reason="The last messages said all there is to say.")
+    if partner is None and chance.random() < _WAITING_SHARE:
+        return SkipPost(reason="Nobody who fits is free to answer just now.")
     theirs = pair.theirs[:_MOST_NAMED]
     liked = interests(persona.public_profile, persona.private_instructions)
     channel = _channel(context.channels, (*own, *theirs[:1]), liked, chance)
