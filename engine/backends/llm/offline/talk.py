@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: From this fit on an agent agrees to a plan; below it, there is too little in common.
 ENOUGH_FIT = 0.06
-_UNDECIDED_SHARE = 0.22
+_UNDECIDED_SHARE = 0.28
 _READINESS = 0.6
 _DOUBT_SHARE = 0.3
 _PATIENCE = 7

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 _UNFIT = re.compile(r"[^\w \-'\u2019+&.,/]|_")
 _TRIES = 12
 _TOO_ALIKE = 0.5
-_MOST_SHARED_TERMS = 8
+_MOST_NAMED = 8
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,10 +59,10 @@ class Voice:
 
     def _two(self, terms: tuple[str, ...], rest: str) -> tuple[str, str]:
         """Return two different terms, out of the best few."""
-        if len(terms) < 2:
-            return (*terms, rest)[0], rest
-        first, second = self.chance.sample(terms[:_MOST_SHARED_TERMS], 2)
-        return first, second
+        if len(terms) > 1:
+            first, second = self.chance.sample(terms[:_MOST_NAMED], 2)
+            return first, second
+        return (*terms, rest)[0], rest
 
 
 @lru_cache(maxsize=2048)
