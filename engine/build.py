@@ -14,12 +14,12 @@ from django.conf import settings
 
 from engine.backends.clock import RealClock, VirtualClock, VirtualLoop
 from engine.backends.llm.offline import OfflineLlm
-from engine.core.config import RunConfig
 from engine.store.database import DjangoStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from engine.core.config import RunConfig
     from engine.ports.clock import Clock
     from engine.ports.llm import Llm
 

@@ -108,6 +108,9 @@ class Decision(Cycle):
     thread = models.ForeignKey(
         Thread, on_delete=models.CASCADE, related_name="decisions", db_index=False
     )
+    run = models.ForeignKey(
+        "engine.Run", on_delete=models.CASCADE, related_name="decisions", db_index=False
+    )
     outcome = models.CharField(max_length=12, choices=Outcome)
     seq = models.PositiveBigIntegerField()
     at = models.DateTimeField()

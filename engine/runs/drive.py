@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from django.conf import settings
-from django.db import connection
+from django.db import connections
 
 from engine.build import Parts, build
 from engine.loop.engine import Engine
@@ -55,15 +55,23 @@ def drive(begun: Begun, observer: Observer, *, handle_signals: bool = True) -> D
     )
     try:
         with asyncio.Runner(loop_factory=parts.loop_factory) as runner:
-            engine, ending = runner.run(_run(begun, parts, observer, handle_signals))
+            engine, ending = runner.run(
+                _run(begun, parts, observer, signals=_SIGNALS if handle_signals else ())
+            )
     finally:
         parts.store.close()
-    end(begun.run_id, token=begun.token, ending=ending, figures=engine.figures)
+    end(
+        begun.run_id,
+        token=begun.token,
+        ending=ending,
+        figures=engine.figures,
+        at=engine.clock.now(),
+    )
     return Driven(run_id=begun.run_id, ending=ending)
 
 
 async def _run(
-    begun: Begun, parts: Parts, observer: Observer, handle_signals: bool
+    begun: Begun, parts: Parts, observer: Observer, *, signals: tuple[signal.Signals, ...]
 ) -> tuple[Engine, Ending]:
     loaded = await parts.store.load()
     engine = Engine(
@@ -80,17 +88,16 @@ async def _run(
             mark_stopping(begun.run_id)
         return parts.store.beat()
 
-    pulse = Pulse(beat, heard, seconds=settings.SIM_PULSE_SECONDS, close=connection.close)
-    with pulse, _stopped_by_signals(engine, handle_signals):
+    pulse = Pulse(beat, heard, seconds=settings.SIM_PULSE_SECONDS, close=connections.close_all)
+    with pulse, _stopped_by(engine, signals):
         ending = await engine.run()
     return engine, ending
 
 
 @contextmanager
-def _stopped_by_signals(engine: Engine, handle_signals: bool) -> Iterator[None]:
+def _stopped_by(engine: Engine, signals: tuple[signal.Signals, ...]) -> Iterator[None]:
     """Let the first signal stop the run gently and the second at once."""
     loop = asyncio.get_running_loop()
-    signals = _SIGNALS if handle_signals else ()
     for number in signals:
         loop.add_signal_handler(number, engine.stop)
     try:

@@ -14,6 +14,8 @@ from engine.models.runs import LIVE
 from engine.store.database import LeaseState, give_back_lease, take_lease
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from engine.loop.figures import Figures
 
 _PAUSES = frozenset(
@@ -40,8 +42,11 @@ def status_after(reason: EndReason) -> Run.Status:
     return Run.Status.COMPLETED
 
 
-def end(run_id: int, *, token: int, ending: Ending, figures: Figures) -> None:
-    """Write how a run ended and give its lease back; a driver that lost the lease writes nothing."""
+def end(run_id: int, *, token: int, ending: Ending, figures: Figures, at: datetime) -> None:
+    """Write how a run ended, `at` the time of its own clock, and give its lease back.
+
+    A driver that lost the lease writes nothing.
+    """
     status = status_after(ending.reason)
     with transaction.atomic():
         lease = RunLease.objects.select_for_update().filter(run_id=run_id, token=token).first()
@@ -53,7 +58,7 @@ def end(run_id: int, *, token: int, ending: Ending, figures: Figures) -> None:
             status=status,
             end_reason=ending.reason,
             detail=ending.sentence,
-            finished_at=None if status == Run.Status.PAUSED else timezone.now(),
+            finished_at=None if status == Run.Status.PAUSED else at,
         )
         Run.objects.filter(pk=run_id).update(summary=summarise(run_id))
     give_back_lease(lease.simulation_id, token=token)
@@ -66,9 +71,7 @@ def mark_stopping(run_id: int) -> None:
 
 def interrupt(run: Run, lease: LeaseState) -> bool:
     """Fence a dead run's driver and mark the run interrupted; False if somebody was quicker."""
-    token = take_lease(
-        run.simulation_id, None, known_token=lease.token, owner="", seconds=0.0
-    )
+    token = take_lease(run.simulation_id, None, known_token=lease.token, owner="", seconds=0.0)
     if token is None:
         return False
     with transaction.atomic():
@@ -91,4 +94,3 @@ def _close_what_runs(run_id: int) -> None:
 def _keep_figures(lease: RunLease, figures: Figures) -> None:
     lease.counters = figures.as_counters()
     lease.save(update_fields=["counters"])
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
@@ -104,7 +105,7 @@ def progress_for(stream: Stream, *, quiet: bool) -> Silence:
     if quiet:
         return Silence()
     if stream.isatty():
-        return Screen(getattr(stream, "_out", stream))
+        return Screen(sys.stderr)
     return Lines(stream)
 
 

@@ -84,10 +84,15 @@ def resume(
     if run.status != Run.Status.PAUSED:
         raise RunIsLive(_live_sentence(simulation, run, lease))
     config = RunConfig(**run.configuration)
-    caps = {"max_calls": max_calls, "max_nano_usd": max_nano_usd}
-    config = replace(config, **{name: cap for name, cap in caps.items() if cap is not None})
+    config = replace(
+        config,
+        max_calls=config.max_calls if max_calls is None else max_calls,
+        max_nano_usd=config.max_nano_usd if max_nano_usd is None else max_nano_usd,
+    )
     with transaction.atomic():
-        RunControl.objects.filter(run=run).update(wish=RunControl.Wish.RUN, **caps)
+        RunControl.objects.filter(run=run).update(
+            wish=RunControl.Wish.RUN, max_calls=max_calls, max_nano_usd=max_nano_usd
+        )
         token = _take(simulation, run, lease)
         n_resumed = Run.objects.filter(pk=run.pk, status=Run.Status.PAUSED).update(
             status=Run.Status.RUNNING, end_reason="", detail="", configuration=asdict(config)

@@ -156,11 +156,12 @@ def thread_record(row: Thread) -> records.Thread:
     )
 
 
-def decision_row(decision: NewDecision, *, simulation: int, root: int) -> Decision:
+def decision_row(decision: NewDecision, *, simulation: int, run: int, root: int) -> Decision:
     """Return the row of a conclusion; `root` is the key of its thread."""
     thread = decision.thread
     return Decision(
         simulation_id=simulation,
+        run_id=run,
         thread_id=root,
         root_seq=thread.root,
         cycle=thread.cycle,

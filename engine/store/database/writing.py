@@ -136,7 +136,9 @@ class Writer:
             by=("root",),
         )
         Decision.objects.bulk_create(
-            rows.decision_row(one, simulation=self._simulation, root=keys[one.thread.root])
+            rows.decision_row(
+                one, simulation=self._simulation, run=self._run, root=keys[one.thread.root]
+            )
             for one in group.decisions
         )
         Proposal.objects.bulk_create(self._proposal(one, keys) for one in group.proposals)

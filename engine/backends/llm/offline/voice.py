@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from engine.backends.llm.offline.phrases import FRAMES, MESSAGES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from random import Random
 
 _UNFIT = re.compile(r"[^\w \-'\u2019+&.,/]|_")
