@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from engine.backends.llm.offline.fit import (
     Pairing,
     interests,
+    nearest,
     pairing,
     rarity,
     refusal_of,
@@ -129,8 +130,10 @@ def _answer(context: PostContext, banked: BankedPost, chance: Random) -> AnswerP
     voice = _voice(context, pair, name, chance)
     voice.more["topic"] = _topic(entry.text, pair, persona)
     voice.more["person"] = name
-    kind = "answer" if author else "answer_person"
-    return AnswerPost(seq=entry.seq, text=voice.write(kind))
+    if author is not None:
+        return AnswerPost(seq=entry.seq, text=voice.write("answer"))
+    voice.own = nearest(voice.own, entry.text)
+    return AnswerPost(seq=entry.seq, text=voice.write("answer_person"))
 
 
 def _topic(text: str, pair: Pairing, persona: Persona) -> str:

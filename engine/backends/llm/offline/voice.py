@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _UNFIT = re.compile(r"[^\w \-'\u2019+&.,/]|_")
 _TRIES = 12
 _TOO_ALIKE = 0.5
+_N_BEST = 4
 _MOST_NAMED = 8
 
 
@@ -59,11 +60,12 @@ class Voice:
         )
 
     def _two(self, terms: tuple[str, ...], rest: str) -> tuple[str, str]:
-        """Return two different terms, out of the best few."""
-        if len(terms) > 1:
-            first, second = self.chance.sample(terms[:_MOST_NAMED], 2)
-            return first, second
-        return (*terms, rest)[0], rest
+        """Return two different terms: the first of the best few, the other of some more."""
+        if not terms:
+            return rest, rest
+        first = self.chance.choice(terms[:_N_BEST])
+        others = [term for term in terms[:_MOST_NAMED] if term != first]
+        return first, self.chance.choice(others or [rest])
 
 
 @lru_cache(maxsize=2048)
