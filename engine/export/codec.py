@@ -6,7 +6,8 @@ A codec per type is built once; what does not fit is a `FormatError` that names 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping, Set as AbstractSet
+from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime
 from decimal import Decimal

@@ -156,7 +156,7 @@ def thread_record(row: Thread) -> records.Thread:
     )
 
 
-def decision_row(decision: NewDecision, *, simulation: int, root: int) -> Decision:
+def decision_row(decision: NewDecision, *, simulation: int, run: int, root: int) -> Decision:
     """Return the row of a conclusion; `root` is the key of its thread."""
     thread = decision.thread
     return Decision(
@@ -171,6 +171,7 @@ def decision_row(decision: NewDecision, *, simulation: int, root: int) -> Decisi
         topology_version=thread.topology_version,
         grandfathered_at=thread.grandfathered_at,
         shared_cohorts=list(thread.shared_cohorts),
+        run_id=run,
         outcome=decision.outcome,
         seq=decision.seq,
         at=decision.at,

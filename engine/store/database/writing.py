@@ -136,7 +136,9 @@ class Writer:
             by=("root",),
         )
         Decision.objects.bulk_create(
-            rows.decision_row(one, simulation=self._simulation, root=keys[one.thread.root])
+            rows.decision_row(
+                one, simulation=self._simulation, run=self._run, root=keys[one.thread.root]
+            )
             for one in group.decisions
         )
         Proposal.objects.bulk_create(self._proposal(one, keys) for one in group.proposals)
@@ -196,8 +198,8 @@ def _upsert(model: type[Row], new: list[Row], *, by: tuple[str, ...]) -> None:
     """Insert rows, or replace those that the unique fields `by` find, in one statement."""
     if not new:
         return
-    fields = [field.name for field in model._meta.concrete_fields]
-    model._default_manager.bulk_create(
+    fields = [field.name for field in model._meta.concrete_fields]  # noqa: SLF001
+    model._default_manager.bulk_create(  # noqa: SLF001 - Django documents both
         new,
         update_conflicts=True,
         unique_fields=by,
