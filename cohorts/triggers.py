@@ -102,12 +102,13 @@ def install_triggers(using: str = "default") -> None:
     What changed while a trigger was missing went uncounted, so the version moves then.
     """
     connection = connections[using]
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(_POSTGRESQL_FUNCTION)  # in place of one from an older release
     missing = _missing(connection)
     if not missing:
         return
     with transaction.atomic(using=using), connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            cursor.execute(_POSTGRESQL_FUNCTION)
         for name, (table, sql) in sorted(missing.items()):
             _drop(cursor, connection.vendor, name, table)
             cursor.execute(sql)
