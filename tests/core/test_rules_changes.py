@@ -41,6 +41,7 @@ def test_mates_changed_names_a_joiner_and_its_new_mates_only() -> None:
     old = topology((10, 1), (10, 2), (20, 3))
     new = topology((10, 1), (10, 2), (20, 3), (20, 1))
     assert mates_changed(old, new) == (1, 3)
+    assert new.changed_since(old) == (1, 3)
     assert gainers(old, new) == (1, 3)
     assert gained(old, new, 3)
     assert not gained(old, new, 2)
