@@ -176,7 +176,7 @@ class Engine:
                 continue
             grant = self.scheduler.grant(now)
             assert grant is not None
-            self.watch.selected(agent)
+            self.watch.selected(agent, found)
             self.figures.granted(grant)
             self._sample(now, n_busy=len(self.turns) + 1)
             return grant, found
