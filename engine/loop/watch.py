@@ -66,6 +66,11 @@ class Watch:
         """True while an engine timer (cooldown, back-off, scan delay, window) may bring work."""
         return bool(self._soon)
 
+    @property
+    def spent_cap(self) -> str:
+        """The run's cap that keeps somebody from working, or an empty string."""
+        return next((self.whys[agent] for agent in self._on_budget), "")
+
     # --- placing ---------------------------------------------------------------------------------
 
     def judge(self, agent: int, now: datetime) -> Standing | None:
