@@ -144,6 +144,8 @@ def answer_refusal(
     The gate comes first, then who is entitled, then pair and the other side's seat. The agent's
     own seat is asked for apart, since its turn may hold a claim on it.
     """
+    if not may_post_in(facts, agent, root.channel):
+        return Refusal(reason="not_a_member")
     if not _may_act_on(facts, agent, root):
         return Refusal(reason="not_permitted")
     if not _is_entitled(agent, root):
@@ -161,11 +163,11 @@ def answer_refusal(
 
 
 def may_deal(facts: Facts, agent: int, other: int, channel: int) -> bool:
-    """Tell whether the gate lets two agents start something in a channel."""
+    """Tell whether two agents may start something in a channel: members of a private one, else
+    whom the gate permits."""
     if facts.channels[channel].visibility is Visibility.PRIVATE:
         members = facts.gate.members_of.get(channel, frozenset())
-        if agent in members and other in members:
-            return True
+        return agent in members and other in members
     return facts.gate.permits(agent, other)
 
 
@@ -224,11 +226,13 @@ def invitation_refusal(
     facts: Facts, invitation: Invitation, now: datetime, rules: Rules
 ) -> Refusal | None:
     """Tell why an invitation cannot be taken up now, or None if it can."""
-    if invitation.kind is InvitationKind.REFERENCE:
-        return None
     root = facts.roots.get(invitation.root)
     if root is None:
         return Refusal(reason="root_gone")
+    if not may_post_in(facts, invitation.agent, root.channel):
+        return Refusal(reason="not_a_member")
+    if invitation.kind is InvitationKind.REFERENCE:
+        return None
     thread = facts.threads.get(root.seq)
     if thread is not None and thread.side(invitation.agent) is not None:
         return Refusal(reason="in_thread")

@@ -96,7 +96,7 @@ class Committer:
             try:
                 await asyncio.shield(entry.answer)
             except asyncio.CancelledError as error:
-                if not entry.taken:
+                if not entry.taken and not entry.answer.done():
                     self._waiting.remove(entry)
                     raise
                 cancelled = error

@@ -34,7 +34,7 @@ from engine.ports.store import Beat, Wish
 from engine.turn.calls import Line
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Iterable
 
     from engine.core.config import RunConfig
     from engine.core.draft import Concern
@@ -163,6 +163,8 @@ class Engine:
             chosen = self._grant(now)
             if chosen is not None:
                 return chosen
+            if self._is_quiet() and self.watch.spent_cap:
+                return Ending(reason=EndReason(self.watch.spent_cap))
             if await self._is_idle():
                 return Ending(reason=EndReason.IDLE)
             await self._wait(now)
@@ -176,7 +178,7 @@ class Engine:
                 continue
             grant = self.scheduler.grant(now)
             assert grant is not None
-            self.watch.selected(agent)
+            self.watch.selected(agent, found)
             self.figures.granted(grant)
             self._sample(now, n_busy=len(self.turns) + 1)
             return grant, found
@@ -321,6 +323,7 @@ class Engine:
         if self.rules.claims.release_all(agent):
             self.watch.seats_returned(agent, now)
         self.watch.turn_over(agent, now, empty=empty, retry_at=retry_at)
+        self._close_for_the_benched((agent,))
         self.watch.budget_returned(now)
 
     def _turn_done(self, task: asyncio.Task[None]) -> None:
@@ -342,7 +345,7 @@ class Engine:
         self.watch.concerned(concern, now)
         for thread in concern.threads:
             self._idle_threads.watch(thread)
-        self._close_for_the_benched(concern)
+        self._close_for_the_benched(concern.agents)
         self._sample(now, n_busy=len(self.turns))
         self._changed.set()
 
@@ -406,10 +409,10 @@ class Engine:
         if closes:
             self._errand(self._hand_in(HandIn(effects=closes)))
 
-    def _close_for_the_benched(self, concern: Concern) -> None:
+    def _close_for_the_benched(self, agents: Iterable[int]) -> None:
         """Close, as lost, what an agent owes whose own cap is spent for this run."""
         closes = []
-        for agent in concern.agents:
+        for agent in agents:
             if self.watch.whys.get(agent) == "own_call_cap":
                 closes += [
                     Close(root=thread.root, cycle=thread.cycle, outcome=Outcome.LOST)

@@ -101,10 +101,10 @@ class ScriptedLlm:
     most_in_flight: int = 0
     n_in_flight_of: Counter[str] = field(default_factory=Counter)
     most_in_flight_of: Counter[str] = field(default_factory=Counter)
+    free: bool = field(init=False)
 
-    @property
-    def free(self) -> bool:
-        return self.estimate_nano_usd == 0
+    def __post_init__(self) -> None:
+        self.free = self.estimate_nano_usd == 0
 
     def upper_estimate(self, request: LlmRequest) -> int:
         return self.estimate_nano_usd

@@ -9,7 +9,7 @@ The agents are numbered from 1, `a1` with the handle `@Bot1`; the channels from 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -271,8 +271,10 @@ async def drive(
     """
     clock = VirtualClock(society.starts_at)
     answers_after = latency if callable(latency) else (lambda _: latency)
-    model = llm(clock) if llm else ScriptedLlm(clock=clock, script=script, latency=answers_after)
-    config = RunConfig(**{"policy": str(society.policy), "until_idle": True, "seed": 1} | settings)
+    scripted = ScriptedLlm(clock=clock, script=script, latency=answers_after)
+    model: Llm = llm(clock) if llm else scripted
+    usual: dict[str, Any] = {"policy": str(society.policy), "until_idle": True, "seed": 1}
+    config = RunConfig(**usual | settings)
     society.tables.max_calls, society.tables.max_nano_usd = config.max_calls, config.max_nano_usd
     store = MemoryStore(society.tables, before_commit=before_commit)
     engine = Engine(loaded=await store.load(), store=store, llm=model, clock=clock, config=config)
@@ -299,7 +301,7 @@ async def _pulse(live: Live, beat_seconds: float) -> None:
         live.beat()
 
 
-async def _end(tasks: list[asyncio.Future[None]]) -> None:
+async def _end(tasks: Sequence[asyncio.Future[None]]) -> None:
     """End what went on beside the run; what failed there fails the test."""
     for task in tasks:
         task.cancel()

@@ -94,9 +94,12 @@ def reply(draft: Draft, effect: Reply) -> Result:
     draft.claims.release(effect.agent, effect.root)
     thread = draft.threads.get(effect.root)
     root = draft.roots.get(effect.root)
+    joins = thread is None or thread.side(effect.agent) is None
+    if joins:
+        # If this is refused, the claimed seat is free: whoever waits for it is to hear of it.
+        draft.concern.seats[effect.agent] = None
     if root is None:
         return Rejected(reason="root_gone")
-    joins = thread is None or thread.side(effect.agent) is None
     if thread is None or joins:
         reason = _opening_refusal(draft, effect, root)
     else:
