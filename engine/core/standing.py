@@ -144,7 +144,7 @@ def answer_refusal(
     The gate comes first, then who is entitled, then pair and the other side's seat. The agent's
     own seat is asked for apart, since its turn may hold a claim on it.
     """
-    if not _may_act_on(facts, agent, root):
+    if not may_act_on(facts, agent, root):
         return Refusal(reason="not_permitted")
     if not _is_entitled(agent, root):
         return Refusal(reason="not_entitled")
@@ -169,7 +169,8 @@ def may_deal(facts: Facts, agent: int, other: int, channel: int) -> bool:
     return facts.gate.permits(agent, other)
 
 
-def _may_act_on(facts: Facts, agent: int, root: Root) -> bool:
+def may_act_on(facts: Facts, agent: int, root: Root) -> bool:
+    """Tell whether the gate lets an agent keep a root or answer it."""
     private = facts.channels[root.channel].visibility is Visibility.PRIVATE
     return facts.gate.decide(
         agent,
@@ -224,11 +225,12 @@ def invitation_refusal(
     facts: Facts, invitation: Invitation, now: datetime, rules: Rules
 ) -> Refusal | None:
     """Tell why an invitation cannot be taken up now, or None if it can."""
-    if invitation.kind is InvitationKind.REFERENCE:
-        return None
     root = facts.roots.get(invitation.root)
     if root is None:
         return Refusal(reason="root_gone")
+    if invitation.kind is InvitationKind.REFERENCE:
+        may_post = may_post_in(facts, invitation.agent, root.channel)
+        return None if may_post else Refusal(reason="not_a_member")
     thread = facts.threads.get(root.seq)
     if thread is not None and thread.side(invitation.agent) is not None:
         return Refusal(reason="in_thread")

@@ -20,7 +20,16 @@ from engine.backends.clock import VirtualClock
 from engine.core.claims import Budget, Claims
 from engine.core.config import RunConfig
 from engine.core.draft import Concern
-from engine.core.effects import Answer, Committed, Effect, HandIn, Join, Rejected, TurnOutcome, TurnRecord
+from engine.core.effects import (
+    Answer,
+    Committed,
+    Effect,
+    HandIn,
+    Join,
+    Rejected,
+    TurnOutcome,
+    TurnRecord,
+)
 from engine.core.errors import StoreError
 from engine.core.group import Group
 from engine.core.scheduler import Scheduler

@@ -222,7 +222,7 @@ def _propose(draft: Draft, thread: Thread, *, proposer: int, confirmer: int) -> 
     )
     for agent in (proposer, confirmer):
         desk = draft.desk(agent)
-        unreviewed = tuple(sorted({*desk.unreviewed, thread.root}))
+        unreviewed = tuple(sorted((*desk.unreviewed, (thread.root, thread.cycle))))
         draft.desks[agent] = replace(desk, unreviewed=unreviewed)
 
 
