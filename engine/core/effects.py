@@ -120,15 +120,17 @@ class PostChance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remember:
-    """A new text of a memory segment that knows all talks up to `upto_seq`.
+    """A new text of a memory segment that knows all talks up to `upto_seq`, `n_talks` of them new.
 
-    Rejected (`changed_meanwhile`) if `base_version` is not the newest: a person edited it.
+    Rejected (`changed_meanwhile`) if `base_version` is not the newest: a person edited it; or if
+    one more talk has closed at `upto_seq` since.
     """
 
     agent: int
     channel: int | None
     text: str
     upto_seq: int
+    n_talks: int
     base_version: int
 
 

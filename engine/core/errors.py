@@ -40,7 +40,7 @@ class PermanentLlmError(LlmError):
 class UnusableAnswer(LlmError):
     """An answer that was paid for and cannot be used.
 
-    `reason` is one counted word (empty, truncated, refused, unparsable, unknown_id);
+    `reason` is one counted word (empty, truncated, refused, unparsable, unknown_id, unstorable);
     `input_tokens` and `output_tokens` are what was billed.
     """
 

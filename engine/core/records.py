@@ -125,13 +125,13 @@ class Desk:
     """What lies on an agent's desk, derived from the rows that name it.
 
     `threads`: roots of its open threads, ascending. `invitations`: pending ones by message.
-    `unreviewed`: roots of its proposals that wait for a person, ascending. `untold`: talks to
+    `unreviewed`: (root, cycle) of its proposals that wait for a person, ascending. `untold`: talks to
     remember, by closing.
     """
 
     threads: tuple[int, ...] = ()
     invitations: tuple[Invitation, ...] = ()
-    unreviewed: tuple[int, ...] = ()
+    unreviewed: tuple[tuple[int, int], ...] = ()
     untold: tuple[Talk, ...] = ()
 
 

@@ -146,7 +146,7 @@ def answer_refusal(
     """
     if not may_post_in(facts, agent, root.channel):
         return Refusal(reason="not_a_member")
-    if not _may_act_on(facts, agent, root):
+    if not may_act_on(facts, agent, root):
         return Refusal(reason="not_permitted")
     if not _is_entitled(agent, root):
         return Refusal(reason="not_entitled")
@@ -171,7 +171,8 @@ def may_deal(facts: Facts, agent: int, other: int, channel: int) -> bool:
     return facts.gate.permits(agent, other)
 
 
-def _may_act_on(facts: Facts, agent: int, root: Root) -> bool:
+def may_act_on(facts: Facts, agent: int, root: Root) -> bool:
+    """Tell whether the gate lets an agent keep a root or answer it."""
     private = facts.channels[root.channel].visibility is Visibility.PRIVATE
     return facts.gate.decide(
         agent,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from engine.core.door.hand_in import prepare
 from engine.core.draft import Concern, Draft
-from engine.core.effects import Adopt, Answer, HandIn, Rejected, Result, TurnRecord
+from engine.core.effects import Adopt, AgentChanged, Answer, HandIn, Rejected, Result, TurnRecord
 from engine.core.errors import RowRefused, TopologyMoved
 from engine.core.group import Group
 from engine.loop.rebuild import world_from
@@ -44,7 +44,6 @@ TRIM_FROM = 1024
 class _Entry:
     hand_in: HandIn
     answer: asyncio.Future[Answer]
-    taken: bool = False
 
 
 class Committer:
@@ -96,7 +95,7 @@ class Committer:
             try:
                 await asyncio.shield(entry.answer)
             except asyncio.CancelledError as error:
-                if not entry.taken and not entry.answer.done():
+                if entry in self._waiting:
                     self._waiting.remove(entry)
                     raise
                 cancelled = error
@@ -149,7 +148,6 @@ class Committer:
             if _adopts(self._waiting[0]) and taken:
                 break
             entry = self._waiting.popleft()
-            entry.taken = True
             taken.append(entry)
             if _adopts(entry):
                 break
@@ -206,9 +204,8 @@ class Committer:
 
     async def _adopt_newest(self) -> None:
         """Bring the topology that is in force now into the world, in a commit of its own."""
-        gate = await self._store.load_gate()
         draft = self._draft()
-        prepare(draft, HandIn(effects=(Adopt(gate=gate),)))
+        prepare(draft, await newest_topology(self._store))
         await self._store_and_apply(draft)
 
     async def _one_by_one(self, entries: list[_Entry]) -> None:
@@ -256,6 +253,18 @@ class Committer:
             if not entry.answer.done():
                 entry.answer.set_exception(error)
                 entry.answer.exception()
+
+
+async def newest_topology(store: Store) -> HandIn:
+    """Return the topology that is in force now, with the agents as that topology knows them.
+
+    An agent's status moves the version, so both come into the world at once: an agent that was
+    paused starts nothing under the version that paused it. The version is read first.
+    """
+    gate = await store.load_gate()
+    mail = await store.read_mail()
+    changed = (effect for effect in mail if isinstance(effect, AgentChanged))
+    return HandIn(effects=(*changed, Adopt(gate=gate)))
 
 
 def _adopts(entry: _Entry) -> bool:

@@ -22,7 +22,7 @@ from engine.core.errors import Fenced, StoreError
 from engine.core.records import Outcome, Status
 from engine.core.scheduler import Grant, Place, Scheduler
 from engine.core.standing import Rules, Standing, debts
-from engine.loop.committer import Committer
+from engine.loop.committer import Committer, newest_topology
 from engine.loop.conduct import Conductor
 from engine.loop.ending import OVERRIDING, Ending, EndReason
 from engine.loop.figures import Figures
@@ -98,7 +98,7 @@ class Engine:
         self._errands: set[asyncio.Task[None]] = set()
         self._ending: Ending | None = None
         self._idle_threads = IdleThreads(config.thread_idle_seconds)
-        self._mail_waits = False
+        self._mailbox = asyncio.Lock()
         self._mail_task: asyncio.Task[None] | None = None
         self._gate_task: asyncio.Task[None] | None = None
         self._ends_at: datetime | None = None
@@ -141,7 +141,9 @@ class Engine:
     async def _select_until_end(self) -> Ending:
         """Fill slots: first the slot, then the agent."""
         while True:
-            await self._slots.acquire()
+            ending = await self._slot()
+            if ending is not None:
+                return ending
             chosen = await self._next()
             if isinstance(chosen, Ending):
                 self._slots.release()
@@ -150,6 +152,19 @@ class Engine:
             task = asyncio.create_task(self._turn(grant, found), name=f"turn {grant.number}")
             self.turns[task] = grant
             task.add_done_callback(self._turn_done)
+
+    async def _slot(self) -> Ending | None:
+        """Take a slot as soon as one is free; timers go on, and what ends the run outruns it."""
+        while self._slots.locked():
+            ending = self._reason_to_end_now()
+            if ending is not None:
+                return ending
+            now = self.clock.now()
+            self.watch.timers_fired(now)
+            self._close_idle_threads(now)
+            await self._wait(now)
+        await self._slots.acquire()
+        return None
 
     async def _next(self) -> tuple[Grant, Standing] | Ending:
         """Wait until somebody is eligible, or the run ends."""
@@ -199,6 +214,16 @@ class Engine:
     # --- reasons to end ------------------------------------------------------------------------------
 
     def _reason_to_end(self) -> Ending | None:
+        ending = self._reason_to_end_now()
+        if ending is not None:
+            return ending
+        n_turns = self.scheduler.n_selections - self._first_turn
+        if self.config.max_turns is not None and n_turns >= self.config.max_turns:
+            return Ending(reason=EndReason.TURN_LIMIT)
+        return self._spent_or_left()
+
+    def _reason_to_end_now(self) -> Ending | None:
+        """Return why not even the turns in flight are waited for, beyond their grace."""
         if self._ending is not None:
             return self._ending
         if self.line.circuit_is_open:
@@ -208,10 +233,7 @@ class Engine:
             )
         if self._ends_at is not None and self.clock.now() >= self._ends_at:
             return Ending(reason=EndReason.TIME_LIMIT)
-        n_turns = self.scheduler.n_selections - self._first_turn
-        if self.config.max_turns is not None and n_turns >= self.config.max_turns:
-            return Ending(reason=EndReason.TURN_LIMIT)
-        return self._spent_or_left()
+        return None
 
     def _spent_or_left(self) -> Ending | None:
         """A spent cap pauses once no reservation is open; nobody in, or a drain done, ends."""
@@ -323,8 +345,8 @@ class Engine:
         if self.rules.claims.release_all(agent):
             self.watch.seats_returned(agent, now)
         self.watch.turn_over(agent, now, empty=empty, retry_at=retry_at)
-        self._close_for_the_benched((agent,))
         self.watch.budget_returned(now)
+        self._close_for_the_benched((agent,))
 
     def _turn_done(self, task: asyncio.Task[None]) -> None:
         del self.turns[task]
@@ -383,8 +405,7 @@ class Engine:
     async def _reload_gate(self) -> None:
         """Adopt the topology of now; a failed reload keeps the last good one."""
         try:
-            gate = await self._store.load_gate()
-            await self.committer.hand_in(HandIn(effects=(Adopt(gate=gate),)))
+            await self.committer.hand_in(await newest_topology(self._store))
         except StoreError:
             log.exception("The topology could not be reloaded; the last good one stays in force.")
         finally:
@@ -397,12 +418,12 @@ class Engine:
             self._mail_task = None
 
     async def _read_mail(self) -> bool:
-        """Take in what people left; tell whether there was anything."""
-        effects = await self._store.read_mail()
-        if not effects:
-            return False
-        await self.committer.hand_in(HandIn(effects=effects))
-        return True
+        """Take in what people left, each note once; tell whether there was anything."""
+        async with self._mailbox:
+            effects = await self._store.read_mail()
+            if effects:
+                await self.committer.hand_in(HandIn(effects=effects))
+        return bool(effects)
 
     def _close_idle_threads(self, now: datetime) -> None:
         closes = self._idle_threads.due(self.world, now)
@@ -410,7 +431,7 @@ class Engine:
             self._errand(self._hand_in(HandIn(effects=closes)))
 
     def _close_for_the_benched(self, agents: Iterable[int]) -> None:
-        """Close, as lost, what an agent owes whose own cap is spent for this run."""
+        """Close, as lost, what those owe whose own cap is spent for this run."""
         closes = []
         for agent in agents:
             if self.watch.whys.get(agent) == "own_call_cap":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from engine.core.world import NOBODY, World
@@ -42,9 +42,9 @@ def _desks(loaded: Loaded) -> dict[int, Desk]:
     for invitation in sorted(loaded.invitations, key=lambda invitation: invitation.message):
         desk = desks[invitation.agent]
         desks[invitation.agent] = replace(desk, invitations=(*desk.invitations, invitation))
-    for agent, root in sorted(loaded.unreviewed):
+    for agent, root, cycle in sorted(loaded.unreviewed):
         desk = desks[agent]
-        desks[agent] = replace(desk, unreviewed=(*desk.unreviewed, root))
+        desks[agent] = replace(desk, unreviewed=(*desk.unreviewed, (root, cycle)))
     for agent, talk in sorted(loaded.untold, key=lambda row: (row[1].closed_seq, row[1].root)):
         desk = desks[agent]
         desks[agent] = replace(desk, untold=(*desk.untold, talk))
@@ -59,18 +59,23 @@ def _subscriptions(loaded: Loaded) -> dict[int, tuple[int, ...]]:
 
 
 def same_world(one: World, other: World) -> list[str]:
-    """Return the names of the tables in which two worlds differ; empty rows do not count."""
-    differing = []
-    for world in (one, other):
-        world.trim()
-    tables = (
-        "gate last_seq agents channels states desks subscriptions roots threads pairs memories"
-    ).split()
-    for name in tables:
-        ours, theirs = getattr(one, name), getattr(other, name)
-        if name == "desks":
-            ours = {agent: desk for agent, desk in ours.items() if desk != NOBODY}
-            theirs = {agent: desk for agent, desk in theirs.items() if desk != NOBODY}
-        if ours != theirs:
-            differing.append(name)
-    return differing
+    """Return the names of the fields in which two worlds differ, as far as worlds must be equal.
+
+    Caches are not compared (`World` marks them), nor roots that nobody needs any more, nor empty
+    desks. Neither world is changed.
+    """
+    ours, theirs = _bare(one), _bare(other)
+    return [
+        table.name
+        for table in fields(World)
+        if table.compare and getattr(ours, table.name) != getattr(theirs, table.name)
+    ]
+
+
+def _bare(world: World) -> World:
+    """Return a world with the same rows, but for those that may linger in a live one."""
+    bare = replace(
+        world, desks={agent: desk for agent, desk in world.desks.items() if desk != NOBODY}
+    )
+    bare.trim()  # sets new tables: the old ones stay as they are
+    return bare

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from engine.core.chance import keyed_random
 from engine.core.effects import Effect, Post, PostChance, Reply
 from engine.core.errors import UnusableAnswer
+from engine.core.mentions import first_mentioned
 from engine.core.records import Visibility
 from engine.core.standing import banked, has_seat, offered_channels, pair_refusal
 from engine.phases.repeats import RECENT, repeats
@@ -47,7 +48,7 @@ def is_due(scene: Scene) -> bool:
 
 
 def chance(scene: Scene) -> Chance | None:
-    """Fix what is on offer, and claim the seat that an answer would need; None if nothing is."""
+    """Return what is on offer now; None if nothing is."""
     world, rules = scene.world, scene.rules
     channels = offered_channels(world, scene.agent, scene.now, rules.config)
     bank: tuple[Root, ...] = ()
@@ -56,8 +57,6 @@ def chance(scene: Scene) -> Chance | None:
         bank = tuple(root for root, refusal in answerable if refusal is None)
     if not bank and not channels:
         return None
-    if bank:
-        rules.claims.take_seat(scene.agent, POST_CLAIM)
     return Chance(bank=bank, channels=channels, partners=_partners(scene) if channels else ())
 
 
@@ -75,7 +74,12 @@ def _partners(scene: Scene) -> tuple[int, ...]:
 
 
 async def post(scene: Scene, on_offer: Chance) -> tuple[Effect, ...]:
-    """Return the draft, if there is one, and the chance it used up."""
+    """Return the draft, if there is one, and the chance it used up.
+
+    Claims, before anything is awaited, the seat that an answer would need.
+    """
+    if on_offer.bank:
+        scene.rules.claims.take_seat(scene.agent, POST_CLAIM)
     probability = scene.rules.config.post_skip_probability
     luck = keyed_random(scene.seed, scene.spec.slug, scene.number, "skip")
     if luck.random() < probability:
@@ -139,11 +143,10 @@ def _as_root(scene: Scene, on_offer: Chance, decision: NewRoot) -> Post | None:
 
 
 def _addressed_text(scene: Scene, text: str, tag: int | None) -> str:
-    """Return the text with the name of whom it is for, if the model left the name out."""
-    if tag is None:
+    """Return the text so that the first agent it names is the one it is for."""
+    if tag is None or first_mentioned(text, scene.world.handles, scene.agent) == tag:
         return text
-    handle = f"@{scene.world.agents[tag].bot_name}"
-    return text if handle.lower() in text.lower() else f"{handle} {text}"
+    return f"@{scene.world.agents[tag].bot_name} {text}"
 
 
 async def _context(scene: Scene, on_offer: Chance, recent: tuple[str, ...]) -> PostContext:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from engine.phases.scene import Scene
     from engine.ports.store import ToldTalk
 
-#: A call is told of at most this many talks; the rest waits for the next turn.
+#: A call is told of some this many talks; the rest waits for the next turn.
 MOST_TALKS = 10
 
 
@@ -24,7 +24,7 @@ async def remember(scene: Scene) -> tuple[Remember, ...]:
     if not untold:
         return ()
     channel = untold[0].channel
-    talks = tuple(talk for talk in untold if talk.channel == channel)[:MOST_TALKS]
+    talks = _next_talks(tuple(talk for talk in untold if talk.channel == channel))
     known = scene.world.memories.get(
         (scene.agent, channel), Memory(agent=scene.agent, channel=channel)
     )
@@ -35,9 +35,16 @@ async def remember(scene: Scene) -> tuple[Remember, ...]:
             channel=channel,
             text=text,
             upto_seq=talks[-1].closed_seq,
+            n_talks=len(talks),
             base_version=known.version,
         ),
     )
+
+
+def _next_talks(talks: tuple[Talk, ...]) -> tuple[Talk, ...]:
+    """Return the first talks, and with the last of them all that closed at the same `seq`."""
+    upto_seq = talks[:MOST_TALKS][-1].closed_seq
+    return tuple(talk for talk in talks if talk.closed_seq <= upto_seq)
 
 
 async def _text(scene: Scene, talks: tuple[Talk, ...], channel: int | None) -> str:

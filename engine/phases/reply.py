@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from engine.core.config import EXPLORE_MESSAGES
 from engine.core.effects import Dealt, Effect, Miss, MoveKind, Post, Reply, TakeNotice
 from engine.core.errors import UnusableAnswer
+from engine.core.mentions import says_nothing, strip_mentions
 from engine.core.records import Invitation, InvitationKind
 from engine.core.standing import debts, opposite
 from engine.phases.repeats import RECENT, repeats
@@ -69,11 +70,12 @@ async def reply(scene: Scene, todo: tuple[Task, ...]) -> tuple[Effect, ...]:
     drafts = await asyncio.gather(*writing, return_exceptions=True)
     effects: list[Effect] = []
     failures: list[BaseException] = []
-    for draft in drafts:
+    for task, draft in zip(todo, drafts, strict=True):
         if isinstance(draft, BaseException):
             failures.append(draft)
         elif isinstance(draft, Post | Reply) and repeats(draft.text, (*recent, *scene.written)):
             scene.refused.append("repeats")
+            effects.append(_given_up(scene, task))
         else:
             effects.append(draft)
             if isinstance(draft, Post | Reply):
@@ -100,10 +102,18 @@ async def _answer(scene: Scene, task: Task) -> Effect:
         scene.refused.append(f"unusable_{error.reason}")
         return _given_up(scene, task)
     assert isinstance(decision, Written)
-    if not decision.text.strip() or decision.move not in context.moves:
-        scene.refused.append("unusable_move" if decision.text.strip() else "unusable_empty")
+    if _names_only(scene, decision.text):
+        scene.refused.append("unusable_empty")
+        return _given_up(scene, task)
+    if decision.move not in context.moves:
+        scene.refused.append("unusable_move")
         return _given_up(scene, task)
     return _effect(scene, task, decision)
+
+
+def _names_only(scene: Scene, text: str) -> bool:
+    """Tell whether a text says nothing once the names are gone that its author may not call."""
+    return says_nothing(strip_mentions(text, scene.world.handles, keep=lambda _: False)[0])
 
 
 def _given_up(scene: Scene, task: Task) -> Effect:

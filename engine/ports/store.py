@@ -50,7 +50,7 @@ class Loaded:
 
     `roots` are those above the lowest cursor of an active agent, and all that a bank, a pending
     invitation or an open thread names. `threads` are the open ones. `unreviewed` are (agent,
-    root) of pending proposals, `untold` (agent, talk) of what memories do not know yet.
+    root, cycle) of pending proposals, `untold` (agent, talk) of what memories do not know yet.
     `wrote_at` is the latest time that the simulation has stamped. `calls` are (agent, time) of
     the LLM calls inside the last window, oldest first.
     """
@@ -68,7 +68,7 @@ class Loaded:
     invitations: tuple[Invitation, ...]
     pairs: tuple[tuple[tuple[int, int], PairHistory], ...]
     memories: tuple[Memory, ...]
-    unreviewed: tuple[tuple[int, int], ...]
+    unreviewed: tuple[tuple[int, int, int], ...]
     untold: tuple[tuple[int, Talk], ...]
     wrote_at: datetime | None
     calls: tuple[tuple[int, datetime], ...] = ()

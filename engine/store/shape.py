@@ -10,6 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from engine.core.errors import RowRefused
+from engine.core.texts import is_storable
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
@@ -24,8 +25,8 @@ def check_shape(group: Group) -> None:
         if twice:
             raise RowRefused(f"{table} {twice[0]} stands twice in one group")
     for text in _texts(group):
-        if "\x00" in text:
-            raise RowRefused("a text holds a NUL character, which no database row may")
+        if not is_storable(text):
+            raise RowRefused("a text holds a NUL or half a surrogate pair, which no row may")
 
 
 def _keys(group: Group) -> Iterator[tuple[str, Iterable[Hashable]]]:

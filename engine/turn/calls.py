@@ -15,7 +15,8 @@ from engine.core.errors import (
     TransientLlmError,
     UnusableAnswer,
 )
-from engine.ports.llm import LlmRequest
+from engine.core.texts import is_storable, storable
+from engine.ports.llm import AnswerPost, LlmRequest, NewRoot, Remembered, Written
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -123,6 +124,7 @@ class TurnCalls:
             failure: BaseException | None = None
             try:
                 answer = await self._line.llm.complete(request)
+                _refuse_unstorable(answer)
             except BaseException as error:
                 failure = error
                 raise
@@ -180,7 +182,7 @@ class TurnCalls:
                 reserved_nano_usd=reservation.nano_usd,
                 cost_nano_usd=cost,
                 finish_reason="" if answer is None else answer.finish_reason,
-                error=_error_of(failure),
+                error=storable(_error_of(failure)),
             )
         )
 
@@ -189,6 +191,16 @@ class TurnCalls:
             self._line.n_failures_in_row += 1
         elif failure is None or isinstance(failure, UnusableAnswer):
             self._line.n_failures_in_row = 0
+
+
+def _refuse_unstorable(answer: LlmAnswer) -> None:
+    """Raise `UnusableAnswer` for a text that no database would take."""
+    match answer.decision:
+        case (
+            Written(text=text) | AnswerPost(text=text) | NewRoot(text=text) | Remembered(text=text)
+        ):
+            if not is_storable(text):
+                raise UnusableAnswer("unstorable")
 
 
 def _error_of(failure: BaseException | None) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from engine.core.effects import Answer, HandIn, TurnOutcome
+from engine.core.texts import storable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +48,7 @@ class TurnLog:
         record = replace(
             self.record,
             n_gate_filtered=self._scene.n_gate_filtered,
-            detail=detail or self.record.detail,
+            detail=storable(detail) or self.record.detail,
         )
         answered = False
 

@@ -176,7 +176,7 @@ def test_store_refuses_a_second_proposal_of_a_cycle(site: Site) -> None:
     store = site.open_store()
     proposal = NewProposal(root=1, cycle=1, agents=(2, 1), summary_seq=2, at=at(2))
     commit(store, opened(1, 1), group(2, proposals=[proposal]))
-    assert run(store.load()).unreviewed == ((1, 1), (2, 1))
+    assert run(store.load()).unreviewed == ((1, 1, 1), (2, 1, 1))
     assert_refused(store, group(3, messages=[post(3)], proposals=[proposal]))
 
 

@@ -90,8 +90,18 @@ def _post_refusal(draft: Draft, effect: Post) -> str:
 
 
 def reply(draft: Draft, effect: Reply) -> Result:
-    """Enter an answer in an open thread, or one that opens a thread; or refuse it."""
+    """Enter an answer in an open thread, or one that opens a thread; or refuse it.
+
+    Either way its claim is over; when it is refused, a seat that others may wait for is free.
+    """
     draft.claims.release(effect.agent, effect.root)
+    result = _enter_reply(draft, effect)
+    if isinstance(result, Rejected):
+        draft.concern.seats[effect.agent] = None
+    return result
+
+
+def _enter_reply(draft: Draft, effect: Reply) -> Result:
     thread = draft.threads.get(effect.root)
     root = draft.roots.get(effect.root)
     joins = thread is None or thread.side(effect.agent) is None
@@ -215,7 +225,7 @@ def _propose(draft: Draft, thread: Thread, *, proposer: int, confirmer: int) -> 
     )
     for agent in (proposer, confirmer):
         desk = draft.desk(agent)
-        unreviewed = tuple(sorted({*desk.unreviewed, thread.root}))
+        unreviewed = tuple(sorted((*desk.unreviewed, (thread.root, thread.cycle))))
         draft.desks[agent] = replace(desk, unreviewed=unreviewed)
 
 

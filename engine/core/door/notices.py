@@ -22,7 +22,7 @@ from engine.core.effects import (
 )
 from engine.core.group import NewMemory
 from engine.core.records import InvitationState, Memory, Outcome
-from engine.core.standing import may_post_in
+from engine.core.standing import may_act_on, may_post_in
 
 if TYPE_CHECKING:
     from engine.core.draft import Draft
@@ -49,10 +49,16 @@ def join(draft: Draft, effect: Join) -> Result:
 
 
 def take_notice(draft: Draft, effect: TakeNotice) -> Result:
-    """Move the cursor (never back), change the bank, settle invitations: all at once."""
+    """Move the cursor (never back), change the bank, settle invitations: all at once.
+
+    What the gate has ceased to permit since the look is not kept.
+    """
     state = draft.state(effect.agent)
     bank = [seq for seq in state.bank if seq not in effect.drop]
-    bank += [seq for seq in effect.keep if seq not in bank and draft.roots.get(seq) is not None]
+    for seq in effect.keep:
+        root = draft.roots.get(seq)
+        if seq not in bank and root is not None and may_act_on(draft, effect.agent, root):
+            bank.append(seq)
     draft.set_state(
         effect.agent,
         replace(
@@ -84,20 +90,21 @@ def post_chance(draft: Draft, effect: PostChance) -> Result:
 
 
 def remember(draft: Draft, effect: Remember) -> Result:
-    """Store a new memory text, unless a person has edited the segment meanwhile."""
+    """Store a new memory text, unless the segment or what it should know has changed meanwhile."""
     key = (effect.agent, effect.channel)
     memory = draft.memories.get(key, Memory(agent=effect.agent, channel=effect.channel))
-    if memory.version != effect.base_version:
+    desk = draft.desk(effect.agent)
+    known = [
+        talk
+        for talk in desk.untold
+        if talk.channel == effect.channel and talk.closed_seq <= effect.upto_seq
+    ]
+    if memory.version != effect.base_version or len(known) != effect.n_talks:
         return Rejected(reason="changed_meanwhile")
     memory = replace(memory, version=memory.version + 1, upto_seq=effect.upto_seq)
     draft.memories[key] = memory
     draft.group.memories.append(NewMemory(memory=memory, text=effect.text))
-    desk = draft.desk(effect.agent)
-    untold = tuple(
-        talk
-        for talk in desk.untold
-        if talk.channel != effect.channel or talk.closed_seq > effect.upto_seq
-    )
+    untold = tuple(talk for talk in desk.untold if talk not in known)
     draft.desks[effect.agent] = replace(desk, untold=untold)
     return Committed()
 

@@ -33,7 +33,7 @@ from engine.core.records import (
     Thread,
     ThreadState,
 )
-from engine.core.standing import owes
+from engine.core.standing import may_deal, opposite, owes
 
 if TYPE_CHECKING:
     from engine.core.draft import Draft
@@ -49,7 +49,23 @@ def take_in(draft: Draft, effect: TakeIn) -> Result:
     root = draft.roots.get(effect.root) or effect.known_root
     if root is None:
         return Rejected(reason="root_gone")
+    if _closed_since_read(draft, effect):
+        return Rejected(reason="read_again")
     return _take_in_answer(draft, effect, root, mentioned)
+
+
+def _closed_since_read(draft: Draft, effect: TakeIn) -> bool:
+    """Tell whether the message's thread was open when it was read and is known no more.
+
+    The message then keeps waiting, and is read again beside the thread as it was closed.
+    """
+    known = effect.known_thread
+    return (
+        known is not None
+        and known.state is not ThreadState.CLOSED
+        and draft.threads.get(known.root) is None
+        and known.root not in draft.changed_threads
+    )
 
 
 def _take_in_root(draft: Draft, effect: TakeIn, mentioned: tuple[int, ...]) -> Result:
@@ -131,7 +147,7 @@ def _call_closed(
     Returns the agents that need no further call. A closed thread reopens only for a side that
     is mentioned.
     """
-    closed = effect.known_thread or draft.changed_threads.get(root.seq)
+    closed = draft.changed_threads.get(root.seq) or effect.known_thread
     if closed is not None and closed.state is ThreadState.CLOSED:
         sides = {side.agent for side in closed.sides}
         named = [agent for agent in mentioned if agent in sides]
@@ -156,11 +172,15 @@ def _refuse_call(draft: Draft, agent: int, root: Root, *, seq: int, reason: str)
 def _call_outsider(
     draft: Draft, root: Root, thread: Thread | None, agent: int, *, seq: int
 ) -> None:
-    """Invite an agent that is no side: to answer while a place is free, else by its own root."""
+    """Invite an agent that is no side: to answer while a place is free to it, else by its own
+    root."""
+    other = opposite(root, agent)
     n_places = 1 if root.author is not None else 2
     free = len(root.answered_by) < n_places and root.addressed in {None, agent}
     two_party = thread is not None and thread.partner is not None
-    kind = InvitationKind.MENTION if free and not two_party else InvitationKind.REFERENCE
+    permitted = other is None or may_deal(draft, agent, other, root.channel)
+    answers = free and permitted and not two_party
+    kind = InvitationKind.MENTION if answers else InvitationKind.REFERENCE
     invite(draft, agent, seq, root=root.seq, kind=kind, by_person=True)
 
 
@@ -169,20 +189,21 @@ def reviewed(draft: Draft, effect: Reviewed) -> Result:
     draft.group.notes.append(effect.note)
     for side in effect.known_thread.sides:
         desk = draft.desk(side.agent)
-        unreviewed = tuple(root for root in desk.unreviewed if root != effect.root)
+        unreviewed = tuple(one for one in desk.unreviewed if one != (effect.root, effect.cycle))
         draft.desks[side.agent] = replace(desk, unreviewed=unreviewed)
         draft.concern.agents[side.agent] = None
-    if effect.verdict is not Verdict.REVISED or draft.threads.get(effect.root) is not None:
+    known = draft.changed_threads.get(effect.root) or effect.known_thread
+    if effect.verdict is not Verdict.REVISED or known.cycle != effect.cycle:
         return Committed()
-    if effect.known_thread.cycle != effect.cycle:
+    if draft.threads.get(effect.root) is not None:
         return Committed()
     root = draft.roots.get(effect.root) or effect.known_root
     draft.roots[root.seq] = root
     reason = threads.reopen(
         draft,
-        effect.known_thread,
+        known,
         caller=effect.guidance,
-        called=effect.known_thread.summary_by,
+        called=known.summary_by,
         at=root.n_messages,
     )
     return Rejected(reason=reason) if reason else Committed()

@@ -94,13 +94,22 @@ def close(draft: Draft, thread: Thread, outcome: Outcome) -> None:
 
 
 def _clear_desk(draft: Draft, closed: Thread, agent: int) -> None:
+    """Take the thread off a side's desk and leave the talk to be remembered.
+
+    A memory knows the talks that closed up to a `seq`: one that the system closes in silence, with
+    no message since that memory was written, counts as known.
+    """
     desk = draft.desk(agent)
     private = closed.channel if draft.is_private(closed.channel) else None
     talk = Talk(closed_seq=draft.last_seq, root=closed.root, channel=private)
+    memory = draft.memories.get((agent, private))
+    untold = (
+        [*desk.untold, talk] if memory is None or memory.upto_seq < draft.last_seq else desk.untold
+    )
     draft.desks[agent] = replace(
         desk,
         threads=tuple(root for root in desk.threads if root != closed.root),
-        untold=tuple(sorted((*desk.untold, talk), key=lambda one: (one.closed_seq, one.root))),
+        untold=tuple(sorted(untold, key=lambda one: (one.closed_seq, one.root))),
     )
     draft.concern.agents[agent] = None
     draft.concern.seats[agent] = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from engine.core.door.messages import settle_invitation
 from engine.core.effects import Adopt, Committed, Rejected, Result
 from engine.core.records import InvitationState, Status, Visibility
-from engine.core.standing import may_deal
+from engine.core.standing import may_act_on
 
 if TYPE_CHECKING:
     from engine.core.draft import Draft
@@ -51,11 +51,7 @@ def _prune(draft: Draft, agent: int) -> None:
 
 
 def _permitted(draft: Draft, agent: int, root: Root | None) -> bool:
-    if root is None:
-        return False
-    if not root.is_bot:
-        return True
-    return root.author is not None and may_deal(draft, agent, root.author, root.channel)
+    return root is not None and may_act_on(draft, agent, root)
 
 
 def _skip_old_posts(draft: Draft, agent: int, old: Gate) -> None:

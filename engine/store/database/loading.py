@@ -188,11 +188,15 @@ def _count_close(pairs: Pairs, pair: tuple[int, int], seq: int, at: datetime, ou
     pairs[pair] = PairHistory(closed_seq=seq, closed_at=at, n_barren=n_barren + 1 if barren else 0)
 
 
-def _unreviewed(simulation: int) -> tuple[tuple[int, int], ...]:
+def _unreviewed(simulation: int) -> tuple[tuple[int, int, int], ...]:
     pending = Proposal.objects.filter(simulation_id=simulation, state="pending")
-    columns = ("thread__root_seq", "proposer_id", "confirmer_id")
+    columns = ("thread__root_seq", "cycle", "proposer_id", "confirmer_id")
     return tuple(
-        sorted((agent, root) for root, *agents in pending.values_list(*columns) for agent in agents)
+        sorted(
+            (agent, root, cycle)
+            for root, cycle, *agents in pending.values_list(*columns)
+            for agent in agents
+        )
     )
 
 

@@ -111,11 +111,11 @@ def _pairs(tables: Tables) -> tuple[tuple[tuple[int, int], PairHistory], ...]:
     return tuple(sorted(pairs.items(), key=lambda item: item[0]))
 
 
-def _unreviewed(tables: Tables) -> tuple[tuple[int, int], ...]:
+def _unreviewed(tables: Tables) -> tuple[tuple[int, int, int], ...]:
     return tuple(
         sorted(
-            (agent, root)
-            for (root, _), row in tables.proposals.items()
+            (agent, root, cycle)
+            for (root, cycle), row in tables.proposals.items()
             if row.verdict is None
             for agent in row.proposal.agents
         )
