@@ -62,9 +62,8 @@ def chance(scene: Scene) -> Chance | None:
 
 def _partners(scene: Scene) -> tuple[int, ...]:
     """Return a sample of the agents that could be addressed now, ascending."""
-    mates = scene.world.mates(scene.agent)
     luck = keyed_random(scene.seed, scene.spec.slug, scene.number, "partners")
-    sample = luck.sample(mates, min(len(mates), 2 * PARTNERS))
+    sample = scene.world.some_mates(scene.agent, 2 * PARTNERS, luck)
     free = (
         mate
         for mate in sample
