@@ -48,7 +48,7 @@ demo: $(BASE)
 
 serve: $(BASE)
 	@$(PY) manage.py migrate --verbosity 0
-	@$(PY) manage.py runserver 127.0.0.1:8000
+	@$(PY) manage.py runserver --noreload 127.0.0.1:8000
 
 # The whole suite on SQLite, then what depends on the database on PostgreSQL; coverage is judged over both.
 test: $(DEV)

@@ -91,6 +91,8 @@ def record_outside_changes() -> int:
     Looks only if the version is ahead of the newest line. One line names each difference from
     the replayed record; a single line says that the version moved where nothing differs.
     """
+    if _is_complete(read_version()):
+        return 0
     with transaction.atomic():
         _wait_for_other_writers()
         return _record_outside()
@@ -123,10 +125,14 @@ def _wait_for_other_writers() -> None:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_AUDIT_LOCK])
 
 
+def _is_complete(version: int) -> bool:
+    """Tell whether the newest line of the record is of this version."""
+    return version == (TopologyChange.objects.values_list("version", flat=True).first() or 0)
+
+
 def _record_outside() -> int:
     version = read_version()
-    newest = TopologyChange.objects.values_list("version", flat=True).first() or 0
-    if version == newest:
+    if _is_complete(version):
         return 0
     rows = TopologyChange.objects.order_by("id")
     known = replay(rows.values_list("action", "cohort", "agent", "detail").iterator())

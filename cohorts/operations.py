@@ -11,8 +11,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max
-from django.db.models.deletion import ProtectedError
+from django.db.models import PROTECT, Max
 
 from cohorts.audit import Action, change
 from cohorts.models import Agent, AgentVersion, Cohort, Membership
@@ -76,11 +75,8 @@ def create_cohort(name: str, *, who: str, description: str = "") -> Cohort:
 
 def describe_cohort(cohort: Cohort, description: str) -> bool:
     """Store another description, which no rule reads, and tell whether it is another one."""
-    if cohort.description == description:
-        return False
-    cohort.description = description
-    cohort.save(update_fields=["description"])
-    return True
+    stored = Cohort.objects.filter(pk=cohort.pk).exclude(description=description)
+    return stored.update(description=description) > 0
 
 
 def delete_cohort(cohort: Cohort, *, who: str) -> None:
@@ -89,11 +85,7 @@ def delete_cohort(cohort: Cohort, *, who: str) -> None:
         locked = Cohort.objects.select_for_update().filter(pk=cohort.pk).first()
         if locked is None:
             return
-        if n_members := Membership.objects.filter(cohort=locked).count():
-            raise RefusedChangeError(
-                f"The cohort {locked.name} has {n_members} "
-                f"{'member' if n_members == 1 else 'members'}: remove them before you delete it."
-            )
+        refuse_cohort_with_members(locked)
         locked.delete()
         audit.note(Action.COHORT_DELETED, cohort=locked.name)
 
@@ -162,15 +154,36 @@ def save_agents(agents: Sequence[Agent], *, who: str) -> dict[str, Saved]:
 def delete_agent(agent: Agent, *, who: str) -> None:
     """Delete an agent that nothing refers to; raise RefusedChangeError for one with history."""
     with change(who) as audit:
+        refuse_agent_with_history(agent)
         slug = agent.slug
-        try:
-            deleted, _ = Agent.objects.filter(pk=agent.pk).delete()
-        except ProtectedError as exc:
-            raise RefusedChangeError(
-                f"The agent {slug} has memberships or a history: retire it instead of deleting it."
-            ) from exc
-        if deleted:
+        n_deleted, _ = Agent.objects.filter(pk=agent.pk).delete()
+        if n_deleted:
             audit.note(Action.AGENT_DELETED, agent=slug)
+
+
+def refuse_cohort_with_members(cohort: Cohort) -> None:
+    """Raise RefusedChangeError, with the number of members, if a cohort has some."""
+    if n_members := Membership.objects.filter(cohort=cohort).count():
+        noun = "member" if n_members == 1 else "members"
+        raise RefusedChangeError(
+            f"The cohort {cohort.name} has {n_members} {noun}: remove them before you delete it."
+        )
+
+
+def refuse_agent_with_history(agent: Agent) -> None:
+    """Raise RefusedChangeError if a row of any application refers to an agent and protects it.
+
+    Asks each table for one row: to collect all that refers could load a million messages.
+    """
+    for relation in Agent._meta.related_objects:  # noqa: SLF001 - Django documents `_meta`
+        field = relation.field
+        if field.many_to_one and relation.on_delete is PROTECT:
+            every = relation.related_model._base_manager  # noqa: SLF001 - and this
+            if every.filter(**{field.name: agent.pk}).exists():
+                raise RefusedChangeError(
+                    f"The agent {agent.slug} has memberships or a history: retire it instead of "
+                    "deleting it."
+                )
 
 
 def freed_by(removals: Iterable[tuple[int, int]]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from csp.constants import NONE, SELF
 
 from simsite.environment import Environment, RefusedEnvironment
 from simsite.keys import load_or_make
+from simsite.version import code_version
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
@@ -49,6 +50,7 @@ SIM_PULSE_SECONDS = env.seconds("SIM_PULSE_SECONDS", default=0.5)
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 TIME_ZONE = env.time_zone("TIME_ZONE", default="UTC")
 USE_TZ = True
+CODE_VERSION = code_version(BASE_DIR)
 LANGUAGE_CODE = "en-gb"
 
 INSTALLED_APPS = [

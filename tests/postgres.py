@@ -174,6 +174,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--server", choices=("any", "system", "embedded"), default="any")
     parser.add_argument("command", nargs="+")
     parsed = parser.parse_args(arguments)
+    # Until there is a command to end, an exit unwinds what was started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         with server_url(parsed.server) as url:
             return run_command(parsed.command, url)

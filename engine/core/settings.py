@@ -22,7 +22,7 @@ class Setting:
     """One setting: `default` None means that it follows from another (see `configuration`)."""
 
     name: str
-    kind: type[int] | type[float]
+    kind: type[int | float]
     default: float | None
     minimum: float
     maximum: float

@@ -50,7 +50,8 @@ class _Entry:
 class Committer:
     """Owns the world: `run` is its task, `hand_in` the door.
 
-    `on_applied` is told, on the loop and before any answer is given, whom a group concerns.
+    `on_applied` is told, on the loop and before any answer is given, whom a group concerned and
+    what it stored.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Committer:
         clock: Clock,
         scheduler: Scheduler,
         wrote_at: datetime | None,
-        on_applied: Callable[[Concern], None],
+        on_applied: Callable[[Concern, Group], None],
     ) -> None:
         self.world = world
         self.rules = rules
@@ -191,7 +192,7 @@ class Committer:
         except Exception:
             log.exception("Applying a stored group failed; the world is rebuilt from the database.")
             concern = await self._rebuild()
-        self._on_applied(concern)
+        self._on_applied(concern, draft.group)
         if len(self.world.roots) > self._trim_at:
             self.world.trim()
             self._trim_at = max(TRIM_FROM, 2 * len(self.world.roots))

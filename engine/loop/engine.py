@@ -28,6 +28,7 @@ from engine.loop.ending import OVERRIDING, Ending, EndReason
 from engine.loop.figures import Figures
 from engine.loop.idle_threads import IdleThreads
 from engine.loop.rebuild import world_from
+from engine.loop.tally import Tally
 from engine.loop.watch import Watch
 from engine.ports.store import Beat, Wish
 from engine.turn.calls import Line
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from engine.core.config import RunConfig
     from engine.core.draft import Concern
+    from engine.core.group import Group
     from engine.core.records import AgentSpec
     from engine.core.world import World
     from engine.ports.clock import Clock
@@ -62,6 +64,7 @@ class Engine:
         self.figures = Figures(
             n_slots=config.concurrent_turns, max_turn_seconds=config.max_turn_seconds
         )
+        self.tally = Tally()
         self.watch = Watch(self.world, self.rules, self.scheduler)
         self.line = Line(
             llm, budget=self.rules.budget, clock=clock, permits=config.max_llm_calls_in_flight
@@ -239,6 +242,11 @@ class Engine:
             and not self.watch.has_timer_of_ours
         )
 
+    @property
+    def is_ending(self) -> bool:
+        """True from the moment that nobody is selected any more."""
+        return self._ending is not None
+
     def stop(self, reason: EndReason = EndReason.STOPPED, sentence: str = "") -> None:
         """Select nobody any more; asked again, cancel the turns in flight at once."""
         if self._ending is not None:
@@ -328,8 +336,9 @@ class Engine:
 
     # --- what happens meanwhile ----------------------------------------------------------------------
 
-    def _applied(self, concern: Concern) -> None:
+    def _applied(self, concern: Concern, group: Group) -> None:
         now = self.clock.now()
+        self.tally.add(group)
         self.watch.concerned(concern, now)
         for thread in concern.threads:
             self._idle_threads.watch(thread)
@@ -358,9 +367,14 @@ class Engine:
         self._changed.set()
 
     def _raise_caps(self, beat: Beat) -> None:
+        """Take over caps that a person has raised; None leaves the run's own."""
         budget = self.rules.budget
-        if (budget.max_calls, budget.max_nano_usd) != (beat.max_calls, beat.max_nano_usd):
-            budget.max_calls, budget.max_nano_usd = beat.max_calls, beat.max_nano_usd
+        before = (budget.max_calls, budget.max_nano_usd)
+        if beat.max_calls is not None:
+            budget.max_calls = beat.max_calls
+        if beat.max_nano_usd is not None:
+            budget.max_nano_usd = beat.max_nano_usd
+        if before != (budget.max_calls, budget.max_nano_usd):
             self.watch.budget_returned(self.clock.now())
 
     async def _reload_gate(self) -> None:

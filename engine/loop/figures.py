@@ -55,3 +55,12 @@ class Figures:
     def slot_utilisation(self) -> float | None:
         """Busy over wanted slot time, 0 to 1; None while no slot was wanted for any time."""
         return self._busy_seconds / self._wanted_seconds if self._wanted_seconds else None
+
+    def as_counters(self) -> dict[str, float | int | None]:
+        """Return what the page and the run's summary show of them."""
+        return {
+            "longest_wait_seconds": round(self.longest_wait_seconds, 6),
+            "wait_bound_seconds": self.wait_bound_seconds,
+            "slot_utilisation": self.slot_utilisation,
+            "empty_turns": self.n_empty_turns,
+        }

@@ -49,7 +49,10 @@ HOSTILE = [
     "- 1\n- 22\n- 3.3",
     "not interested in sugar kelp, or @x and {y}",
     "- sugar kelp\n- drying racks\n- tidal power",
+    "avoid " + "x" * 5000 + "\n- " + "Kelp-" * 900,
 ]
+#: What any chat takes in one message.
+MOST_CHARACTERS = 3000
 texts = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=200))
 personas = st.builds(persona, st.sampled_from(["a", "b-2"]), texts, texts, texts)
 profiles = personas.map(profile_of)
@@ -150,6 +153,7 @@ def test_reply_makes_an_allowed_move_with_a_text(backend: Llm, context: ReplyCon
     assert isinstance(decision, Written)
     assert decision.move in context.moves
     assert decision.text.strip()
+    assert len(decision.text) < MOST_CHARACTERS
     assert not set(decision.text) & set("@<>\x00\u202e")
 
 

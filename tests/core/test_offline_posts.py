@@ -212,7 +212,7 @@ def test_roots_in_a_row_are_never_alike_and_end_when_all_is_said() -> None:
         assert isinstance(root, NewRoot)
         assert all(likeness(shingles(root.text), shingles(old)) < 0.8 for old in recent[-20:])
         recent = (*recent, root.text)
-    assert len(recent) > 40
+    assert len(recent) > 20
     few = replace(who, public_profile="- sugar kelp")
     assert posted(post_context(few, recent=("All about sugar kelp",)), turn=1) == SkipPost(
         reason="The last messages said all there is to say."

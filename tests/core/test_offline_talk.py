@@ -155,6 +155,11 @@ def test_reply_to_a_person_alone_goes_on_until_it_must_end() -> None:
     assert moves_of(again) == {Move.CONTINUE}
 
 
+def test_reply_to_a_person_alone_offers_what_is_nearest_to_the_question() -> None:
+    asked = entry(1, "Ada", "Who has racks for drying nets?", is_bot=False)
+    assert all("drying racks" in r.text for r in replies(partner=None, number=2, history=(asked,)))
+
+
 def test_reply_shows_the_guidance_of_a_review() -> None:
     note = "Please start with the @MillBot <b>barley</b> samples"
     for reply in replies(number=5, guidance=note):

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -22,8 +23,12 @@ def servers_left(folder: Path) -> list[Path]:
 
 
 @pytest.fixture(autouse=True)
-def no_server_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_server_is_named(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing names a server; and what `main` does to signals ends with the test."""
     monkeypatch.delenv("DATABASE_URL", raising=False)
+    handler = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, handler)
 
 
 def test_embedded_server_starts_answers_and_leaves_nothing() -> None:

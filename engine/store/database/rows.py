@@ -161,6 +161,7 @@ def decision_row(decision: NewDecision, *, simulation: int, run: int, root: int)
     thread = decision.thread
     return Decision(
         simulation_id=simulation,
+        run_id=run,
         thread_id=root,
         root_seq=thread.root,
         cycle=thread.cycle,
@@ -171,7 +172,6 @@ def decision_row(decision: NewDecision, *, simulation: int, run: int, root: int)
         topology_version=thread.topology_version,
         grandfathered_at=thread.grandfathered_at,
         shared_cohorts=list(thread.shared_cohorts),
-        run_id=run,
         outcome=decision.outcome,
         seq=decision.seq,
         at=decision.at,

@@ -91,6 +91,15 @@ def text_score(liked: Mapping[str, float], text: str, rare: Mapping[str, float])
     return sum(worth * rare.get(word, 1.0) for word, worth in liked.items() if word in said)
 
 
+def nearest(phrases: tuple[str, ...], text: str) -> tuple[str, ...]:
+    """Return the phrases that share a word with `text`; all of them if none does."""
+    said = words_of(text).weights
+    near = tuple(
+        phrase for phrase in phrases if any(word in said for word in words_of(phrase).weights)
+    )
+    return near or phrases
+
+
 def _ranked(phrases: tuple[str, ...], liked: Mapping[str, float]) -> tuple[str, ...]:
     """Return the phrases by what they share with `liked`, ties in the author's order."""
 

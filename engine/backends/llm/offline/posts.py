@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from engine.backends.llm.offline.fit import (
     Pairing,
     interests,
+    nearest,
     pairing,
     rarity,
     refusal_of,
@@ -44,8 +45,9 @@ _LEAST_SHARE = 0.5
 _LEAST_FIT = 0.01
 _OWN_SHARE = 0.3
 _REMEMBERED_FACTOR = 0.4
-_CALLING_SHARE = 0.5
+_CALLING_SHARE = 0.65
 _SKIPPING_SHARE = 0.05
+_WAITING_SHARE = 0.5
 _MOST_PARTNERS = 24
 _MOST_NAMED = 6
 _N_LATELY = 12
@@ -110,11 +112,14 @@ class _Judge:
 
 
 def _best_banked(context: PostContext) -> BankedPost | None:
-    """Return the banked post worth most, the oldest of equals; None if none is worth an answer."""
+    """Return the banked post worth most, the oldest of equals; None if none is worth an answer.
+
+    Once chosen by a scan, a post needs half as much: it stands beside other posts here.
+    """
     judge = _Judge.of(context.persona, [banked.entry.text for banked in context.bank])
     scored = [(judge.score(banked.entry, banked.author), banked) for banked in context.bank]
     score, best = max(scored, key=lambda pair: pair[0], default=(0.0, None))
-    return best if score >= WORTH_ANSWERING else None
+    return best if score >= _LEAST_SHARE * WORTH_ANSWERING else None
 
 
 def _answer(context: PostContext, banked: BankedPost, chance: Random) -> AnswerPost:
@@ -125,8 +130,10 @@ def _answer(context: PostContext, banked: BankedPost, chance: Random) -> AnswerP
     voice = _voice(context, pair, name, chance)
     voice.more["topic"] = _topic(entry.text, pair, persona)
     voice.more["person"] = name
-    kind = "answer" if author else "answer_person"
-    return AnswerPost(seq=entry.seq, text=voice.write(kind))
+    if author is not None:
+        return AnswerPost(seq=entry.seq, text=voice.write("answer"))
+    voice.own = nearest(voice.own, entry.text)
+    return AnswerPost(seq=entry.seq, text=voice.write("answer_person"))
 
 
 def _topic(text: str, pair: Pairing, persona: Persona) -> str:
@@ -150,6 +157,8 @@ def _root(context: PostContext, chance: Random) -> NewRoot | SkipPost:
     own = _unsaid_pair(pair.own or phrases, context.recent[-_N_LATELY:], chance)
     if not own:
         return SkipPost(reason="The last messages said all there is to say.")
+    if partner is None and chance.random() < _WAITING_SHARE:
+        return SkipPost(reason="Nobody who fits is free to answer just now.")
     theirs = pair.theirs[:_MOST_NAMED]
     liked = interests(persona.public_profile, persona.private_instructions)
     channel = _channel(context.channels, (*own, *theirs[:1]), liked, chance)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.backends.llm.offline.fit import Pairing, interests, pairing, refusal_of
+from engine.backends.llm.offline.fit import Pairing, interests, nearest, pairing, refusal_of
 from engine.backends.llm.offline.terms import best_term
 from engine.backends.llm.offline.voice import Voice, named, quoted
 from engine.backends.llm.offline.words import words_of
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: From this fit on an agent agrees to a plan; below it, there is too little in common.
 ENOUGH_FIT = 0.06
-_UNDECIDED_SHARE = 0.22
+_UNDECIDED_SHARE = 0.28
 _READINESS = 0.6
 _DOUBT_SHARE = 0.3
 _PATIENCE = 7
@@ -125,6 +125,8 @@ def _text(context: ReplyContext, pair: Pairing, move: Move, chance: Random) -> s
     kind = _kind(context, pair, move)
     if person is not None or kind.endswith("person"):
         voice.more |= _spoken_to(context, person)
+        if person is not None and context.partner is None:
+            voice.own = nearest(voice.own, person.text)
         extra += [] if kind.endswith("person") else ["person"]
     return voice.write(kind, *extra)
 

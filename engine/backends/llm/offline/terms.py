@@ -41,6 +41,7 @@ _LEADING = re.compile(r"^(?:an?|the|our|their|its|your|some|all|any)\s+", re.IGN
 _LISTING = re.compile(r"[,;]|\s(?:and|or)\s")
 _MID_SENTENCE = re.compile(r"[a-z,] ([A-Z][a-z]+)")
 _MOST_WORDS = 5
+_FEWEST_LETTERS = 3  # two are anybody's initials
 _MOST_LETTERS = 56
 _MOST_TERMS = 40
 _ENOUGH_TERMS = 6
@@ -64,7 +65,7 @@ def terms_of(profile: str) -> Terms:
     kept = _without_variants(phrases)[:_MOST_TERMS]
     words = dict(words_of(" \n ".join(kept)).weights)
     for token in tokens(profile):
-        if has_rare_shape(token) and len(token) > 2:
+        if has_rare_shape(token) and len(token) >= _FEWEST_LETTERS:
             words.setdefault(stem(token), 2.0)
     return Terms(phrases=kept, words=words)
 
@@ -111,7 +112,7 @@ def noun_phrase(raw: str) -> str:
 
 def _can_be_named(text: str) -> bool:
     words = text.split()
-    if not 0 < len(words) <= _MOST_WORDS or not 2 < len(text) <= _MOST_LETTERS:
+    if not 0 < len(words) <= _MOST_WORDS or not _FEWEST_LETTERS <= len(text) <= _MOST_LETTERS:
         return False
     if words[0].lower() in STOP_WORDS or words[-1].lower() in STOP_WORDS:
         return False
@@ -140,7 +141,7 @@ def _named_in_prose(profile: str) -> Iterator[str]:
     """Yield names with a rare shape, then the longer words: for a profile without lists."""
     lines = (line for line in profile.splitlines() if not _HEADING.match(line))
     words = [t for line in lines if not _LABEL.match(line) for t in tokens(line)]
-    yield from (word for word in words if has_rare_shape(word) and len(word) > 2)
+    yield from (word for word in words if has_rare_shape(word) and len(word) >= _FEWEST_LETTERS)
     yield from (
         word.lower()
         for word in words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -10,12 +11,14 @@ from typing import TYPE_CHECKING
 from engine.backends.llm.offline.phrases import FRAMES, MESSAGES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from random import Random
 
 _UNFIT = re.compile(r"[^\w \-'\u2019+&.,/]|_")
 _TRIES = 12
 _TOO_ALIKE = 0.5
-_MOST_SHARED_TERMS = 8
+_N_BEST = 4
+_MOST_NAMED = 8
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,11 +60,12 @@ class Voice:
         )
 
     def _two(self, terms: tuple[str, ...], rest: str) -> tuple[str, str]:
-        """Return two different terms, out of the best few."""
-        if len(terms) < 2:
-            return (*terms, rest)[0], rest
-        first, second = self.chance.sample(terms[:_MOST_SHARED_TERMS], 2)
-        return first, second
+        """Return two different terms: the first of the best few, the other of some more."""
+        if not terms:
+            return rest, rest
+        first = self.chance.choice(terms[:_N_BEST])
+        others = [term for term in terms[:_MOST_NAMED] if term != first]
+        return first, self.chance.choice(others or [rest])
 
 
 @lru_cache(maxsize=2048)

@@ -16,6 +16,7 @@ _TOKEN = re.compile(r"[^\W_]+(?:[-'\u2019][^\W_]+)*")
 _DIGIT = re.compile(r"\d")
 _SHORTEST_PART = 3
 _LONG = 9
+_LONGEST = 48
 
 #: Grammar: never compared.
 STOP_WORDS = frozenset(
@@ -85,8 +86,8 @@ def stem(token: str) -> str:
 
 
 def tokens(text: str) -> list[str]:
-    """Return the words of `text` as written; a hyphenated word is one."""
-    return _TOKEN.findall(text)
+    """Return the words of `text` as written; a hyphenated word is one, endless ones are none."""
+    return [token for token in _TOKEN.findall(text) if len(token) <= _LONGEST]
 
 
 def stems(token: str) -> tuple[str, ...]:

@@ -1,0 +1,168 @@
+"""`manage.py runsim`: one run of a simulation, from the terminal to its end."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import secrets
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any, Final
+
+from django.conf import settings
+from django.core.management import BaseCommand, CommandError
+
+from engine import runs
+from engine.build import CHATS, CLOCKS, LLMS
+from engine.core.settings import RefusedSetting, configuration
+from engine.export.summary import summarise
+from engine.loop.ending import EndReason
+from engine.models import Run, Simulation
+from engine.runs.progress import progress_for
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+    from engine.core.config import RunConfig
+
+NANO: Final = 10**9
+WRONG_USE: Final = 2
+LIVE: Final = 3
+PAUSED: Final = 4
+_EXITS = {
+    EndReason.FAILED: 1,
+    EndReason.INTERRUPTED: 1,
+    EndReason.MONEY_CAP: PAUSED,
+    EndReason.CALL_CAP: PAUSED,
+    EndReason.CIRCUIT_OPEN: PAUSED,
+    EndReason.PAUSE_REQUESTED: PAUSED,
+}
+
+
+class Command(BaseCommand):
+    """Exit: 0 completed or stopped as asked, 1 failed, 2 wrong use, 3 a live run, 4 paused."""
+
+    help = "Run a simulation from this terminal; Ctrl-C stops it gently, a second one at once."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--simulation", default="main", metavar="NAME")
+        begin = parser.add_mutually_exclusive_group()
+        begin.add_argument("--fresh", action="store_true", help="start an empty world")
+        begin.add_argument("--resume", action="store_true", help="go on with a paused run")
+        parser.add_argument("--channels", default="", metavar="A,B", help="make these if missing")
+        parser.add_argument("--llm", choices=LLMS, default="offline")
+        parser.add_argument("--chat", choices=CHATS, default="local")
+        parser.add_argument("--policy", choices=[str(one) for one in Simulation.Policy.values])
+        parser.add_argument("--concurrent-turns", type=int, metavar="N")
+        parser.add_argument("--turn-delay", type=float, metavar="S")
+        parser.add_argument("--seed", type=int, metavar="N")
+        parser.add_argument("--latency", type=float, default=0.0, metavar="S")
+        parser.add_argument("--clock", choices=CLOCKS, default="real")
+        parser.add_argument("--max-turns", type=int, metavar="N")
+        parser.add_argument("--max-minutes", type=float, metavar="M")
+        parser.add_argument("--max-calls", type=int, metavar="N")
+        parser.add_argument("--max-usd", metavar="X")
+        parser.add_argument("--until-idle", action="store_true", help="end when nothing is left")
+        parser.add_argument("--json", action="store_true", help="print the summary on stdout")
+        parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+
+    def handle(self, **options: Any) -> None:
+        try:
+            begun = _resume(options) if options["resume"] else _begin(options)
+        except runs.RunIsLive as error:
+            raise CommandError(str(error), returncode=LIVE) from error
+        except (runs.RunRefused, RefusedSetting) as error:
+            raise CommandError(str(error), returncode=WRONG_USE) from error
+        observer = progress_for(self.stderr, quiet=options["quiet"])
+        with observer:
+            driven = runs.drive(begun, observer)
+        self._report(driven, as_json=options["json"])
+        code = _EXITS.get(driven.ending.reason, 0)
+        if code:
+            raise SystemExit(code)
+
+    def _report(self, driven: runs.Driven, *, as_json: bool) -> None:
+        summary = summarise(driven.run_id)
+        if as_json:
+            self.stdout.write(json.dumps(summary))
+            return
+        run = Run.objects.get(pk=driven.run_id)
+        sentence = f" {run.detail}" if run.detail else ""
+        threads = ", ".join(f"{n} {kind}" for kind, n in summary["threads"].items() if n)
+        self.stdout.write(
+            f"Run {run.pk} of {summary['simulation']} is {run.status} ({run.end_reason}).{sentence}\n"
+            f"{summary['turns']} turns, {summary['messages']} messages, "
+            f"threads: {threads or 'none'}, {summary['proposals']} proposals."
+        )
+
+
+def _begin(options: dict[str, Any]) -> runs.Begun:
+    """Check everything that was asked, then begin; nothing is written for a wrong word."""
+    _check_numbers(options)
+    channels = [name.strip() for name in options["channels"].split(",") if name.strip()]
+    stored = Simulation.objects.filter(name=options["simulation"]).first()
+    config = _configuration(options, stored)
+    simulation = runs.simulation_named(options["simulation"], channels=channels)
+    if options["fresh"]:
+        simulation = runs.fresh_world(simulation)
+    return runs.begin(simulation, config, who=getpass.getuser())
+
+
+def _resume(options: dict[str, Any]) -> runs.Begun:
+    simulation = Simulation.objects.filter(name=options["simulation"]).first()
+    if simulation is None:
+        raise runs.RunRefused(f'There is no simulation "{options["simulation"]}".')
+    return runs.resume(
+        simulation,
+        max_calls=options["max_calls"],
+        max_nano_usd=_nano_usd(options["max_usd"]),
+    )
+
+
+def _configuration(options: dict[str, Any], stored: Simulation | None) -> RunConfig:
+    values: dict[str, object] = dict(stored.settings) if stored is not None else {}
+    flags = {
+        "concurrent_turns": options["concurrent_turns"],
+        "turn_delay_seconds": options["turn_delay"],
+    }
+    values |= {name: value for name, value in flags.items() if value is not None}
+    policy = options["policy"] or (Simulation.Policy.OPEN if stored is None else stored.policy)
+    seed = options["seed"]
+    return configuration(
+        values,
+        policy=str(policy),
+        llm=options["llm"],
+        chat=options["chat"],
+        clock=options["clock"],
+        seed=secrets.randbelow(2**31) if seed is None else seed,
+        time_zone=settings.TIME_ZONE,
+        latency_seconds=options["latency"],
+        house_rules="" if stored is None else stored.house_rules,
+        until_idle=options["until_idle"],
+        max_turns=options["max_turns"],
+        max_minutes=options["max_minutes"],
+        max_calls=options["max_calls"],
+        max_nano_usd=_nano_usd(options["max_usd"]),
+    )
+
+
+def _check_numbers(options: dict[str, Any]) -> None:
+    """Refuse caps that would end a run before its first turn."""
+    for name in ("max_turns", "max_minutes", "max_calls"):
+        if options[name] is not None and options[name] <= 0:
+            flag = name.replace("_", "-")
+            raise RefusedSetting(f"--{flag} is {options[name]:g}: give a number above 0.")
+    if options["latency"] < 0:
+        raise RefusedSetting(f"--latency is {options['latency']:g}: give 0 or more seconds.")
+
+
+def _nano_usd(text: str | None) -> int | None:
+    """Return dollars as whole nano-dollars."""
+    if text is None:
+        return None
+    try:
+        usd = Decimal(text)
+    except InvalidOperation:
+        usd = Decimal(-1)
+    if not usd.is_finite() or usd <= 0:
+        raise RefusedSetting(f'--max-usd is "{text}": give an amount above 0, like 2.50.')
+    return int(usd * NANO)
