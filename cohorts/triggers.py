@@ -22,7 +22,7 @@ VERSION_TABLE = "cohorts_topologyversion"
 
 # An upsert, because a flush removes the row.
 _MOVE = (
-    f"INSERT INTO {VERSION_TABLE} (id, version) VALUES (1, 1) ON CONFLICT (id)"  # noqa: S608
+    f"INSERT INTO {VERSION_TABLE} (id, version) VALUES (1, 1) ON CONFLICT (id)"
     f" DO UPDATE SET version = {VERSION_TABLE}.version + 1;"
 )
 
@@ -87,7 +87,7 @@ _watched: dict[str, Watch] = {}
 
 def watch(model: type[models.Model], *, column: str | None = None) -> None:
     """Let changes of a model's table move the version: of one column only, if it is named."""
-    table = model._meta.db_table  # noqa: SLF001 - Django documents `_meta`
+    table = model._meta.db_table
     _watched[table] = Watch(table=table, column=column)
 
 
@@ -112,7 +112,7 @@ def install_triggers(using: str = "default") -> None:
         for name, (table, sql) in sorted(missing.items()):
             _drop(cursor, connection.vendor, name, table)
             cursor.execute(sql)
-        cursor.execute(f"UPDATE {VERSION_TABLE} SET version = version + 1")  # noqa: S608
+        cursor.execute(f"UPDATE {VERSION_TABLE} SET version = version + 1")
 
 
 def move_now(using: str = "default") -> None:

@@ -32,7 +32,7 @@ def test_database_keeps_a_reader_and_a_writer_apart() -> None:
 def test_sqlite_transaction_takes_the_write_lock_first() -> None:
     statements: list[str] = []
 
-    def record(execute, sql, params, many, context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    def record(execute, sql, params, many, context):  # type: ignore[no-untyped-def]
         statements.append(sql)
         return execute(sql, params, many, context)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cohorts.rules import Policy, Topology, build_topology
 from engine.core.claims import Budget, Claims
@@ -26,6 +25,9 @@ from engine.core.records import (
 )
 from engine.core.standing import Rules
 from engine.core.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 AT = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 PUBLIC, PRIVATE = 1, 2

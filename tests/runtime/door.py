@@ -14,12 +14,11 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.backends.clock import VirtualClock
 from engine.core.claims import Budget, Claims
 from engine.core.config import RunConfig
-from engine.core.draft import Concern
 from engine.core.effects import (
     Answer,
     Committed,
@@ -34,11 +33,14 @@ from engine.core.errors import StoreError
 from engine.core.group import Group
 from engine.core.scheduler import Scheduler
 from engine.core.standing import Rules
-from engine.core.world import World
 from engine.loop.committer import Committer
 from engine.loop.rebuild import same_world, world_from
 from engine.store.memory import MemoryStore, Tables
-from tests.runtime.society import Society
+
+if TYPE_CHECKING:
+    from engine.core.draft import Concern
+    from engine.core.world import World
+    from tests.runtime.society import Society
 
 BeforeCommit = Callable[[Group], Awaitable[None]]
 
@@ -83,7 +85,7 @@ class Door:
 
     async def seq(self, effect: Effect) -> int:
         """Hand in one effect that makes a message, as a turn of its agent; return its `seq`."""
-        agent: int = getattr(effect, "agent")  # noqa: B009
+        agent: int = effect.agent
         (result,) = (await self.turn(agent, effect)).results
         assert isinstance(result, Committed), result
         assert result.seq is not None

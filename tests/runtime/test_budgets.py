@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 
 from engine.core.records import Outcome
-from engine.ports.clock import Clock
-from engine.ports.llm import Llm
 from tests.runtime.scripted_llm import ScriptedLlm, by_phase, eager, silent
 from tests.runtime.society import Live, Society, make_agent, make_society, play
+
+if TYPE_CHECKING:
+    from engine.ports.clock import Clock
+    from engine.ports.llm import Llm
 
 MANY = 20
 

@@ -15,7 +15,7 @@ from engine.models import ChannelMember, RosterEntry, Simulation, TopologySnapsh
 if TYPE_CHECKING:
     from datetime import datetime
 
-VERSION_TABLE = TopologyVersion._meta.db_table  # noqa: SLF001 - Django documents `_meta`
+VERSION_TABLE = TopologyVersion._meta.db_table
 
 
 def load_gate(simulation_id: int, policy: str) -> Topology:
@@ -49,14 +49,13 @@ def version_in_force() -> int:
     """
     if connection.vendor != "postgresql":
         return read_version()
-    query = f"SELECT version FROM {VERSION_TABLE} WHERE id = 1 FOR SHARE"  # noqa: S608 - our own table
+    query = f"SELECT version FROM {VERSION_TABLE} WHERE id = 1 FOR SHARE"
     with connection.cursor() as cursor:
         cursor.execute(query)
         row = cursor.fetchone()
         if row is None:
             cursor.execute(
-                f"INSERT INTO {VERSION_TABLE} (id, version) VALUES (1, 0)"  # noqa: S608
-                " ON CONFLICT DO NOTHING"
+                f"INSERT INTO {VERSION_TABLE} (id, version) VALUES (1, 0) ON CONFLICT DO NOTHING"
             )
             cursor.execute(query)
             row = cursor.fetchone()

@@ -200,8 +200,8 @@ def _upsert(model: type[Row], new: list[Row], *, by: tuple[str, ...]) -> None:
     """Insert rows, or replace those that the unique fields `by` find, in one statement."""
     if not new:
         return
-    fields = [field.name for field in model._meta.concrete_fields]  # noqa: SLF001
-    model._default_manager.bulk_create(  # noqa: SLF001 - Django documents both
+    fields = [field.name for field in model._meta.concrete_fields]
+    model._default_manager.bulk_create(
         new,
         update_conflicts=True,
         unique_fields=by,
