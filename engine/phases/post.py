@@ -9,8 +9,9 @@ from engine.core.chance import keyed_random
 from engine.core.effects import Effect, Post, PostChance, Reply
 from engine.core.errors import UnusableAnswer
 from engine.core.mentions import first_mentioned
+from engine.core.participation import has_seat, pair_refusal
 from engine.core.records import Visibility
-from engine.core.standing import banked, has_seat, offered_channels, pair_refusal
+from engine.core.standing import banked, offered_channels
 from engine.phases.repeats import RECENT, repeats
 from engine.ports.llm import (
     AnswerPost,
