@@ -96,6 +96,7 @@ class Budget:
         self.spent_nano_usd = 0
         self.n_open = 0
         self._reserved_nano_usd = 0
+        self._unpaid: dict[int, int] = {}
         self._per_window = config.calls_per_window
         self._threshold = config.active_thread_threshold
         self._calls_of: Counter[int] = Counter()
@@ -104,9 +105,14 @@ class Budget:
             self._window[agent].append(at)
 
     def refusal(
-        self, spec: AgentSpec, now: datetime, *, n_threads: int, nano_usd: int = 0
+        self, spec: AgentSpec, now: datetime, *, n_threads: int, nano_usd: int | None = None
     ) -> Spent | None:
-        """Tell why the agent may not call now, or None if it may."""
+        """Tell why the agent may not call now, or None if it may.
+
+        Without a price it is asked about the call that it could not pay last, if there is one.
+        """
+        if nano_usd is None:
+            nano_usd = self._unpaid.get(spec.id, 0)
         if self.max_calls is not None and self.n_calls + self.n_open >= self.max_calls:
             return Spent(reason="call_cap", of_run=True)
         promised = self.spent_nano_usd + self._reserved_nano_usd + nano_usd
@@ -122,7 +128,10 @@ class Budget:
         """Reserve one call, or tell why not."""
         refusal = self.refusal(spec, now, n_threads=n_threads, nano_usd=nano_usd)
         if refusal is not None:
+            if refusal.reason == "money_cap":
+                self._unpaid[spec.id] = nano_usd
             return refusal
+        self._unpaid.pop(spec.id, None)
         self.n_open += 1
         self._reserved_nano_usd += nano_usd
         self._calls_of[spec.id] += 1

@@ -157,12 +157,12 @@ class Draft:
 
     def set_agent(self, spec: AgentSpec) -> None:
         """Replace an agent's specification whole; the handles follow."""
+        if self.handles is self.world.handles:
+            self.handles = dict(self.handles)
         old = self.agents.get(spec.id)
-        handles = dict(self.handles)
-        if old is not None:
-            handles.pop(old.bot_name.lower(), None)
-        handles[spec.bot_name.lower()] = spec.id
-        self.handles = handles
+        if old is not None and self.handles.get(old.bot_name.lower()) == spec.id:
+            self.handles.pop(old.bot_name.lower(), None)
+        self.handles[spec.bot_name.lower()] = spec.id
         self.agents[spec.id] = spec
 
     def is_active(self, agent: int) -> bool:

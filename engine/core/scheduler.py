@@ -102,32 +102,30 @@ class Scheduler:
 
         `last_selected` advances here, whatever the turn will do.
         """
-        while self._ready:
-            _, agent, generation = heappop(self._ready)
-            seat = self._seats[agent]
-            if generation != seat.generation or seat.place is not Place.READY:
-                continue
-            assert seat.eligible_since is not None
-            waited_seconds = (now - seat.eligible_since).total_seconds()
-            n_rivals = seat.n_others_then + self._n_became_ready
-            self._leave(seat)
-            self.n_selections += 1
-            seat.last_selected = self.n_selections
-            seat.place = Place.IN_FLIGHT
-            return Grant(
-                number=self.n_selections,
-                agent=agent,
-                waited_seconds=waited_seconds,
-                n_rivals=min(n_rivals, len(self._seats)),
-            )
-        return None
+        agent = self.next_ready()
+        if agent is None:
+            return None
+        heappop(self._ready)
+        seat = self._seats[agent]
+        assert seat.eligible_since is not None
+        waited_seconds = (now - seat.eligible_since).total_seconds()
+        n_rivals = seat.n_others_then + self._n_became_ready
+        self._leave(seat)
+        self.n_selections += 1
+        seat.last_selected = self.n_selections
+        seat.place = Place.IN_FLIGHT
+        return Grant(
+            number=self.n_selections,
+            agent=agent,
+            waited_seconds=waited_seconds,
+            n_rivals=min(n_rivals, len(self._seats)),
+        )
 
     def next_ready(self) -> int | None:
         """Return who `grant` would select, without selecting."""
         while self._ready:
             _, agent, generation = self._ready[0]
-            seat = self._seats[agent]
-            if generation == seat.generation and seat.place is Place.READY:
+            if generation == self._seats[agent].generation:
                 return agent
             heappop(self._ready)
         return None
@@ -138,7 +136,7 @@ class Scheduler:
         while self._timers and self._timers[0][0] <= now:
             _, agent, generation = heappop(self._timers)
             seat = self._seats[agent]
-            if generation == seat.generation and seat.due_at is not None:
+            if generation == seat.generation:
                 seat.due_at = None
                 due.append(agent)
         return due
@@ -147,8 +145,7 @@ class Scheduler:
         """Return the time of the earliest timer that still counts."""
         while self._timers:
             due_at, agent, generation = self._timers[0]
-            seat = self._seats[agent]
-            if generation == seat.generation and seat.due_at is not None:
+            if generation == self._seats[agent].generation:
                 return due_at
             heappop(self._timers)
         return None

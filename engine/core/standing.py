@@ -144,6 +144,8 @@ def answer_refusal(
     The gate comes first, then who is entitled, then pair and the other side's seat. The agent's
     own seat is asked for apart, since its turn may hold a claim on it.
     """
+    if not may_post_in(facts, agent, root.channel):
+        return Refusal(reason="not_a_member")
     if not may_act_on(facts, agent, root):
         return Refusal(reason="not_permitted")
     if not _is_entitled(agent, root):
@@ -161,11 +163,11 @@ def answer_refusal(
 
 
 def may_deal(facts: Facts, agent: int, other: int, channel: int) -> bool:
-    """Tell whether the gate lets two agents start something in a channel."""
+    """Tell whether two agents may start something in a channel: members of a private one, else
+    whom the gate permits."""
     if facts.channels[channel].visibility is Visibility.PRIVATE:
         members = facts.gate.members_of.get(channel, frozenset())
-        if agent in members and other in members:
-            return True
+        return agent in members and other in members
     return facts.gate.permits(agent, other)
 
 
@@ -228,9 +230,10 @@ def invitation_refusal(
     root = facts.roots.get(invitation.root)
     if root is None:
         return Refusal(reason="root_gone")
+    if not may_post_in(facts, invitation.agent, root.channel):
+        return Refusal(reason="not_a_member")
     if invitation.kind is InvitationKind.REFERENCE:
-        may_post = may_post_in(facts, invitation.agent, root.channel)
-        return None if may_post else Refusal(reason="not_a_member")
+        return None
     thread = facts.threads.get(root.seq)
     if thread is not None and thread.side(invitation.agent) is not None:
         return Refusal(reason="in_thread")

@@ -178,6 +178,8 @@ class Engine:
             chosen = self._grant(now)
             if chosen is not None:
                 return chosen
+            if self._is_quiet() and self.watch.spent_cap:
+                return Ending(reason=EndReason(self.watch.spent_cap))
             if await self._is_idle():
                 return Ending(reason=EndReason.IDLE)
             await self._wait(now)
@@ -191,7 +193,7 @@ class Engine:
                 continue
             grant = self.scheduler.grant(now)
             assert grant is not None
-            self.watch.selected(agent)
+            self.watch.selected(agent, found)
             self.figures.granted(grant)
             self._sample(now, n_busy=len(self.turns) + 1)
             return grant, found
@@ -343,8 +345,8 @@ class Engine:
         if self.rules.claims.release_all(agent):
             self.watch.seats_returned(agent, now)
         self.watch.turn_over(agent, now, empty=empty, retry_at=retry_at)
-        self.watch.budget_returned(now)
         self._close_for_the_benched((agent,))
+        self.watch.budget_returned(now)
 
     def _turn_done(self, task: asyncio.Task[None]) -> None:
         del self.turns[task]
@@ -429,7 +431,7 @@ class Engine:
             self._errand(self._hand_in(HandIn(effects=closes)))
 
     def _close_for_the_benched(self, agents: Iterable[int]) -> None:
-        """Close, as lost, what those owe whose own cap is spent for this run."""
+        """Close, as lost, what an agent owes whose own cap is spent for this run."""
         closes = []
         for agent in agents:
             if self.watch.whys.get(agent) == "own_call_cap":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Nap:
-    """The rest after turns that did nothing: asleep until something newer concerns the agent."""
+    """The rest after turns that did nothing: at least `until`, and then until the agent is stirred."""
 
     until: datetime
     n_in_row: int
-    woken: bool = False
 
 
 class Watch:
@@ -41,6 +40,7 @@ class Watch:
         self._rules = rules
         self._parked = Parked()
         self._naps: dict[int, _Nap] = {}
+        self._stirred: set[int] = set()
         self._retries: dict[int, datetime] = {}
         self._soon: dict[int, None] = {}
         self._on_budget: dict[int, None] = {}
@@ -57,14 +57,19 @@ class Watch:
         nap = self._naps.get(agent)
         if nap is None or not found.work:
             return found
-        if not nap.woken:
-            return Standing(calendar_at=found.calendar_at, why="asleep")
+        if agent not in self._stirred:
+            return replace(found, work=(), why="asleep")
         return found if now >= nap.until else Standing(due_at=nap.until, why="asleep")
 
     @property
     def has_timer_of_ours(self) -> bool:
         """True while an engine timer (cooldown, back-off, scan delay, window) may bring work."""
         return bool(self._soon)
+
+    @property
+    def spent_cap(self) -> str:
+        """The run's cap that keeps somebody from working, or an empty string."""
+        return next((self.whys[agent] for agent in self._on_budget), "")
 
     # --- placing ---------------------------------------------------------------------------------
 
@@ -97,27 +102,26 @@ class Watch:
             self._on_budget[agent] = None
         self._parked.add(agent, self._world.reading_keys(agent), found.waits_for)
 
-    def selected(self, agent: int) -> None:
-        """Take an agent into flight."""
-        self._parked.discard(agent)
+    def selected(self, agent: int, found: Standing) -> None:
+        """Take an agent into flight; what concerns it from now on is newer than its view."""
         self._soon.pop(agent, None)
         self._retries.pop(agent, None)
-        nap = self._naps.get(agent)
-        if nap is not None:
-            nap.woken = False
+        self._stirred.discard(agent)
+        self._parked.add(agent, self._world.reading_keys(agent), found.waits_for)
 
     # --- waking ----------------------------------------------------------------------------------
 
     def timers_fired(self, now: datetime) -> None:
+        """Judge those whose time has come; but for a cooldown, that is news to who sleeps."""
         for agent in self.scheduler.fired(now):
+            if self.whys[agent] != "cooling":
+                self._stirred.add(agent)
             self.judge(agent, now)
 
     def concerned(self, concern: Concern, now: datetime) -> None:
         """Judge, in the order of the effects, those whom an applied change concerns."""
         for agent in self._whom(concern):
-            nap = self._naps.get(agent)
-            if nap is not None:
-                nap.woken = True
+            self._stirred.add(agent)
             if agent not in self.scheduler or self.scheduler.place(agent) is not Place.READY:
                 self.judge(agent, now)
 
@@ -134,11 +138,14 @@ class Watch:
     def seats_returned(self, agent: int, now: datetime) -> None:
         """Judge those who wait for a seat that an agent's turn has given back."""
         for other in self._parked.waiting_for(agent):
-            self.judge(other, now)
+            if other != agent:
+                self._stirred.add(other)
+                self.judge(other, now)
 
     def budget_returned(self, now: datetime) -> None:
         """Judge those who wait for calls or money."""
         for agent in tuple(self._on_budget):
+            self._stirred.add(agent)
             self.judge(agent, now)
 
     def everybody(self, now: datetime) -> None:
@@ -159,8 +166,7 @@ class Watch:
             before = self._naps.get(agent)
             n_in_row = 1 if before is None else before.n_in_row + 1
             rest = EMPTY_REST_SECONDS[min(n_in_row, len(EMPTY_REST_SECONDS)) - 1]
-            woken = before is not None and before.woken
-            self._naps[agent] = _Nap(now + timedelta(seconds=rest), n_in_row, woken)
+            self._naps[agent] = _Nap(now + timedelta(seconds=rest), n_in_row)
         else:
             self._naps.pop(agent, None)
         if retry_at is not None:

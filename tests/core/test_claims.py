@@ -1,0 +1,157 @@
+"""Claims and budget: tried, never waited for, and never more than allowed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.core.claims import Budget, Claims, Reservation, Spent
+from engine.core.config import RunConfig
+from tests.core.facts import AT, agent, later
+
+
+def budget_of(**settings: int) -> Budget:
+    return Budget(RunConfig(**settings))  # type: ignore[arg-type]
+
+
+def reserve(budget: Budget, price: int = 0, *, of: int = 1) -> Reservation | Spent:
+    return budget.reserve(agent(of), AT, n_threads=0, nano_usd=price)
+
+
+def test_seats_are_counted_by_agent_and_key() -> None:
+    claims = Claims()
+    claims.take_seat(1, 10)
+    claims.take_seat(1, 10)
+    claims.take_seat(1, 11)
+    assert (claims.n_seats(1), claims.n_seats(2)) == (2, 0)
+    assert not claims.is_empty
+
+
+def test_debt_is_claimed_once() -> None:
+    claims = Claims()
+    assert claims.take_debt(1, 10)
+    assert not claims.take_debt(1, 10)
+    assert claims.take_debt(2, 10)
+
+
+def test_release_gives_back_seat_and_debt_of_a_key() -> None:
+    claims = Claims()
+    claims.take_seat(1, 10)
+    claims.take_debt(1, 10)
+    claims.take_debt(1, 11)
+    assert claims.release(1, 10)
+    assert not claims.release(1, 10)
+    assert claims.take_debt(1, 10)
+    assert not claims.take_debt(1, 11)
+
+
+def test_release_all_tells_whether_a_seat_came_free() -> None:
+    claims = Claims()
+    claims.take_debt(1, 10)
+    claims.take_debt(2, 10)
+    assert not claims.release_all(1)
+    claims.take_seat(2, 10)
+    assert claims.release_all(2)
+    assert claims.is_empty
+
+
+def test_calls_are_capped_open_reservations_counted() -> None:
+    budget = budget_of(max_calls=2)
+    first = reserve(budget)
+    assert isinstance(first, Reservation)
+    assert isinstance(reserve(budget), Reservation)
+    assert reserve(budget) == Spent(reason="call_cap", of_run=True)
+    budget.settle(first, cost_nano_usd=0)
+    assert reserve(budget) == Spent(reason="call_cap", of_run=True)
+    assert budget.run_refusal() == Spent(reason="call_cap", of_run=True)
+    assert (budget.n_calls, budget.n_open, budget.is_open) == (1, 1, True)
+
+
+def test_money_is_reserved_at_the_estimate_and_settled_at_the_cost() -> None:
+    budget = budget_of(max_nano_usd=100)
+    first = reserve(budget, 60)
+    assert isinstance(first, Reservation)
+    assert reserve(budget, 41) == Spent(reason="money_cap", of_run=True)
+    budget.settle(first, cost_nano_usd=10)
+    assert budget.run_refusal() is None
+    assert reserve(budget, 90) == Reservation(agent=1, nano_usd=90)
+    assert budget.run_refusal() == Spent(reason="money_cap", of_run=True)
+
+
+def test_agent_is_refused_while_it_cannot_pay_what_it_could_not_pay() -> None:
+    budget = budget_of(max_nano_usd=100)
+    first = reserve(budget, 60)
+    assert isinstance(first, Reservation)
+    reserve(budget, 50, of=2)
+    assert budget.refusal(agent(2), AT, n_threads=0) == Spent(reason="money_cap", of_run=True)
+    assert budget.refusal(agent(3), AT, n_threads=0) is None
+    budget.settle(first, cost_nano_usd=20)
+    assert budget.refusal(agent(2), AT, n_threads=0) is None
+    assert isinstance(reserve(budget, 30, of=2), Reservation)
+    budget.settle(Reservation(agent=2, nano_usd=30), cost_nano_usd=40)
+    assert budget.refusal(agent(2), AT, n_threads=0) is None
+
+
+def test_without_caps_nothing_is_refused() -> None:
+    budget = budget_of()
+    assert isinstance(reserve(budget, 10**15), Reservation)
+    assert budget.run_refusal() is None
+
+
+def test_own_cap_benches_one_agent() -> None:
+    budget = budget_of()
+    spec = agent(1, max_calls=1)
+    assert isinstance(budget.reserve(spec, AT, n_threads=0, nano_usd=0), Reservation)
+    assert budget.refusal(spec, AT, n_threads=0) == Spent(reason="own_call_cap")
+    assert budget.refusal(agent(2, max_calls=1), AT, n_threads=0) is None
+
+
+@pytest.mark.parametrize(("n_threads", "allowed"), [(0, 2), (1, 2), (2, 4), (3, 6), (9, 6)])
+def test_window_allows_more_with_more_open_threads(n_threads: int, allowed: int) -> None:
+    budget = budget_of(calls_per_window=2, active_thread_threshold=3)
+    for _ in range(allowed):
+        assert isinstance(
+            budget.reserve(agent(1), AT, n_threads=n_threads, nano_usd=0), Reservation
+        )
+    refused = budget.refusal(agent(1), later(599), n_threads=n_threads)
+    assert refused == Spent(reason="window", until=later(600))
+    assert budget.refusal(agent(1), later(600), n_threads=n_threads) is None
+
+
+def test_window_slides() -> None:
+    budget = Budget(
+        RunConfig(calls_per_window=1, active_thread_threshold=2), [(1, AT), (1, later(100))]
+    )
+    assert budget.refusal(agent(1), later(200), n_threads=2) == Spent(
+        reason="window", until=later(600)
+    )
+    assert budget.refusal(agent(1), later(200), n_threads=1) == Spent(
+        reason="window", until=later(700)
+    )
+    assert budget.refusal(agent(1), later(650), n_threads=2) is None
+
+
+def test_own_window_goes_before_the_runs() -> None:
+    budget = Budget(RunConfig(calls_per_window=1), [(1, AT)])
+    assert budget.refusal(agent(1, calls_per_window=2), AT, n_threads=1) is None
+    assert budget.refusal(agent(1), AT, n_threads=1) == Spent(reason="window", until=later(600))
+
+
+@given(
+    cap=st.integers(0, 500),
+    calls=st.lists(st.tuples(st.integers(0, 100), st.floats(0, 1), st.integers(0, 5)), max_size=60),
+)
+def test_money_is_never_exceeded_whatever_is_open(
+    cap: int, calls: list[tuple[int, float, int]]
+) -> None:
+    budget = budget_of(max_nano_usd=cap)
+    in_flight: list[tuple[Reservation, int]] = []
+    for estimate, share, n_settled in calls:
+        made = reserve(budget, estimate)
+        if isinstance(made, Reservation):
+            in_flight.append((made, int(estimate * share)))
+        for _ in range(min(n_settled, len(in_flight))):
+            reservation, cost = in_flight.pop(0)
+            budget.settle(reservation, cost_nano_usd=cost)
+        assert budget.spent_nano_usd + sum(one.nano_usd for one, _ in in_flight) <= cap

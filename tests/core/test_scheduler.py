@@ -1,0 +1,117 @@
+"""The scheduler: one place for each agent, the longest-waiting first, timers in order."""
+
+from __future__ import annotations
+
+from engine.core.scheduler import Grant, Place, Scheduler
+from tests.core.facts import AT, later
+
+
+def scheduler_of(*last_selected: int) -> Scheduler:
+    """Return a scheduler with agents 1, 2, … that were selected then, all parked."""
+    made = Scheduler(n_selections=10)
+    for number, selected in enumerate(last_selected, 1):
+        made.add(number, selected)
+    return made
+
+
+def test_grant_selects_the_smallest_last_selected_then_the_lower_number() -> None:
+    scheduler = scheduler_of(5, 3, 3)
+    for agent in (3, 1, 2):
+        scheduler.make_ready(agent, AT)
+    order = []
+    while grant := scheduler.grant(AT):
+        order.append((grant.agent, grant.number))
+    assert order == [(2, 11), (3, 12), (1, 13)]
+    assert scheduler.n_selections == 13
+
+
+def test_grant_tells_wait_and_rivals() -> None:
+    scheduler = scheduler_of(1, 2, 3, 4)
+    scheduler.make_ready(2, AT)
+    scheduler.make_ready(3, later(5))
+    assert scheduler.grant(later(7)) == Grant(number=11, agent=2, waited_seconds=7.0, n_rivals=2)
+    scheduler.make_ready(1, later(8))
+    assert scheduler.grant(later(9)) == Grant(number=12, agent=1, waited_seconds=1.0, n_rivals=2)
+    assert scheduler.grant(later(9)) == Grant(number=13, agent=3, waited_seconds=4.0, n_rivals=3)
+    assert scheduler.grant(later(9)) is None
+
+
+def test_rivals_are_never_more_than_all_agents() -> None:
+    scheduler = scheduler_of(1, 2)
+    scheduler.make_ready(2, AT)
+    for second in range(5):
+        scheduler.make_ready(1, later(second))
+        scheduler.rest(1, Place.PARKED, None)
+    grant = scheduler.grant(later(9))
+    assert grant is not None
+    assert grant.n_rivals == 2
+
+
+def test_agent_that_is_ready_keeps_its_waiting_time() -> None:
+    scheduler = scheduler_of(1)
+    scheduler.make_ready(1, AT)
+    scheduler.make_ready(1, later(5))
+    grant = scheduler.grant(later(6))
+    assert grant is not None
+    assert grant.waited_seconds == 6.0
+
+
+def test_agent_that_left_the_ready_is_not_selected() -> None:
+    scheduler = scheduler_of(1, 2)
+    scheduler.make_ready(1, AT)
+    scheduler.make_ready(2, AT)
+    scheduler.rest(1, Place.PARKED, None)
+    assert (scheduler.n_ready, scheduler.next_ready()) == (1, 2)
+    assert scheduler.place(1) is Place.PARKED
+
+
+def test_timers_fire_in_order_and_once() -> None:
+    scheduler = scheduler_of(1, 2, 3)
+    scheduler.rest(1, Place.COOLING, later(20))
+    scheduler.rest(2, Place.PARKED, later(10))
+    scheduler.rest(3, Place.PARKED, later(30))
+    assert scheduler.next_due() == later(10)
+    assert scheduler.fired(later(25)) == [2, 1]
+    assert scheduler.fired(later(25)) == []
+    assert scheduler.next_due() == later(30)
+
+
+def test_timer_that_was_replaced_is_dropped() -> None:
+    scheduler = scheduler_of(1)
+    scheduler.rest(1, Place.PARKED, later(10))
+    scheduler.rest(1, Place.PARKED, later(40))
+    assert scheduler.next_due() == later(40)
+    scheduler.rest(1, Place.PARKED, later(30))
+    assert scheduler.fired(later(35)) == [1]
+    assert scheduler.next_due() is None
+
+
+def test_ready_agent_has_no_timer() -> None:
+    scheduler = scheduler_of(1)
+    scheduler.rest(1, Place.PARKED, later(10))
+    scheduler.make_ready(1, AT)
+    assert scheduler.fired(later(10)) == []
+    assert scheduler.next_due() is None
+
+
+def test_same_rest_again_makes_no_second_entry() -> None:
+    scheduler = scheduler_of(1)
+    for _ in range(3):
+        scheduler.rest(1, Place.PARKED, later(10))
+    assert len(scheduler._timers) == 1
+
+
+def test_agent_that_is_known_stays_as_it_is() -> None:
+    scheduler = scheduler_of(1)
+    scheduler.make_ready(1, AT)
+    scheduler.add(1, 99)
+    assert (1 in scheduler, 2 in scheduler) == (True, False)
+    assert scheduler.place(1) is Place.READY
+
+
+def test_agents_are_listed_by_place() -> None:
+    scheduler = scheduler_of(1, 2, 3)
+    scheduler.make_ready(3, AT)
+    scheduler.rest(1, Place.OUT, None)
+    assert list(scheduler.agents()) == [1, 2, 3]
+    assert list(scheduler.agents(Place.READY, Place.OUT)) == [1, 3]
