@@ -89,18 +89,8 @@ def _post_refusal(draft: Draft, effect: Post) -> str:
 
 
 def reply(draft: Draft, effect: Reply) -> Result:
-    """Enter an answer in an open thread, or one that opens a thread; or refuse it.
-
-    Either way its claim is over; when it is refused, a seat that others may wait for is free.
-    """
+    """Enter an answer in an open thread, or one that opens a thread; or refuse it."""
     draft.claims.release(effect.agent, effect.root)
-    result = _enter_reply(draft, effect)
-    if isinstance(result, Rejected):
-        draft.concern.seats[effect.agent] = None
-    return result
-
-
-def _enter_reply(draft: Draft, effect: Reply) -> Result:
     thread = draft.threads.get(effect.root)
     root = draft.roots.get(effect.root)
     joins = thread is None or thread.side(effect.agent) is None
