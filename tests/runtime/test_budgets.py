@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,8 @@ from tests.runtime.scripted_llm import ScriptedLlm, by_phase, eager, silent
 from tests.runtime.society import Live, Society, make_agent, make_society, play
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from engine.ports.clock import Clock
     from engine.ports.llm import Llm
 
