@@ -117,9 +117,10 @@ class Engine:
         )
 
     @property
-    def is_ending(self) -> bool:
-        """True from the moment that nobody is selected any more."""
-        return self._brake.ending is not None
+    def is_stopping(self) -> bool:
+        """True once the run was asked to stop, and not only to pause: no more turns, to its end."""
+        ending = self._brake.ending
+        return ending is not None and ending.reason is EndReason.STOPPED
 
     def heard(self, beat: Beat) -> None:
         """Act on what the pulse read."""
