@@ -9,6 +9,7 @@ from engine.core.config import RunConfig
 from engine.export.schema import Configuration, NanoUsd, RunRow
 from engine.export.summary import NANO, summarise
 from engine.models import RunControl
+from engine.models.runs import LIVE
 
 if TYPE_CHECKING:
     from engine.models import Run
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 def run_row(run: Run) -> RunRow:
     """Return the row of a run; one that has ended is told as it ended."""
-    summary: dict[str, Any] = run.summary or summarise(run.pk)
+    as_ended = None if run.status in LIVE else run.summary
+    summary: dict[str, Any] = as_ended or summarise(run.pk)
     summary = {**summary, "cost_usd": NanoUsd(round(summary["cost_usd"] * NANO))}
     return RunRow(
         **summary,

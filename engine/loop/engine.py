@@ -19,9 +19,10 @@ from engine.core.effects import (
     HandIn,
 )
 from engine.core.errors import Fenced
+from engine.core.participation import Rules, debts
 from engine.core.records import Outcome, Status
 from engine.core.scheduler import Grant, Place, Scheduler
-from engine.core.standing import Rules, Standing, debts
+from engine.core.standing import Standing
 from engine.loop.brake import Brake, cancel
 from engine.loop.committer import Committer
 from engine.loop.conduct import Conductor

@@ -23,7 +23,7 @@ from tests.contract import groups
 from tests.contract.site import DjangoSite, MemorySite, run
 
 if TYPE_CHECKING:
-    from engine.core.group import Group
+    from engine.core.group import Group, NewMessage, TakenIn
     from engine.ports.store import Loaded, Store
 
 N_GROUPS = 40
@@ -53,7 +53,8 @@ class Life:
 
     def keep(self, group: Group) -> None:
         """Remember what was stored."""
-        for message in (*group.messages, *group.taken_in):
+        placed: list[NewMessage | TakenIn] = [*group.messages, *group.taken_in]
+        for message in placed:
             top = message.seq if message.root is None else message.root
             self.heights[top] = max(message.ordinal, self.heights.get(top, 0))
             self.last_seq = max(self.last_seq, message.seq)
@@ -165,8 +166,8 @@ def test_stores_agree_on_random_groups(django_site: DjangoSite, seed: int) -> No
             life.keep(group)
         loaded, also_loaded = (without_gate(run(store.load())) for store in stores)
         assert loaded == also_loaded
-    assert answers.count("") > 5
-    assert answers.count("RowRefused") > 5
+    assert answers.count("") > N_GROUPS / 4
+    assert answers.count("RowRefused") > 1
     assert_same_reads(*stores)
 
 
@@ -179,8 +180,7 @@ def assert_same_reads(one: Store, other: Store) -> None:
         ours, theirs = (run(store.history(root.seq, newest=3)) for store in (one, other))
         assert ours == theirs
     for agent in groups.AGENTS:
-        ours, theirs = (run(store.recent_texts(agent, newest=5)) for store in (one, other))
-        assert ours == theirs
+        assert run(one.recent_texts(agent, newest=5)) == run(other.recent_texts(agent, newest=5))
         for segment in (None, 2):
             assert run(one.memory_text(agent, segment)) == run(other.memory_text(agent, segment))
         talks = tuple(talk for who, talk in loaded.untold if who == agent)

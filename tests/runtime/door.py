@@ -31,8 +31,8 @@ from engine.core.effects import (
 )
 from engine.core.errors import StoreError
 from engine.core.group import Group
+from engine.core.participation import Rules
 from engine.core.scheduler import Scheduler
-from engine.core.standing import Rules
 from engine.loop.committer import Committer
 from engine.loop.rebuild import same_world, world_from
 from engine.store.memory import MemoryStore, Tables

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 MANY = 20
 
 
-def priced(estimate: int, cost: int, seconds: float = 1.0) -> dict[str, object]:
-    """Return the option that makes the scripted model cost money, in nano-USD."""
+def priced(estimate: int, cost: int, seconds: float = 1.0) -> Callable[[Clock], Llm]:
+    """Return what makes a model whose calls cost money, in nano-USD."""
 
     def make(clock: Clock) -> Llm:
         return ScriptedLlm(
@@ -30,7 +31,7 @@ def priced(estimate: int, cost: int, seconds: float = 1.0) -> dict[str, object]:
             cost_nano_usd=cost,
         )
 
-    return {"llm": make}
+    return make
 
 
 def money_of(society: Society) -> int:
@@ -47,21 +48,23 @@ def test_calls_stop_at_the_cap_exactly(slots: int) -> None:
 @pytest.mark.parametrize("slots", [1, 8])
 def test_money_never_exceeds_its_cap(slots: int) -> None:
     society = make_society(MANY)
-    played = play(society, concurrent_turns=slots, max_nano_usd=1_000, **priced(30, 20))
+    played = play(society, concurrent_turns=slots, max_nano_usd=1_000, llm=priced(30, 20))
     assert played.reason == "money_cap"
     assert 970 < money_of(society) <= 1_000
 
 
 def test_money_too_little_for_one_more_call_pauses_the_run() -> None:
     society = make_society(MANY)
-    played = play(society, until_idle=False, concurrent_turns=8, max_nano_usd=95, **priced(10, 10))
+    played = play(
+        society, until_idle=False, concurrent_turns=8, max_nano_usd=95, llm=priced(10, 10)
+    )
     assert (played.reason, money_of(society)) == ("money_cap", 90)
 
 
 def test_money_reserved_by_others_is_waited_for() -> None:
     """Eight estimates fill the cap at once; what was not spent of them buys further calls."""
     society = make_society(MANY)
-    played = play(society, concurrent_turns=8, max_nano_usd=800, **priced(100, 10))
+    played = play(society, concurrent_turns=8, max_nano_usd=800, llm=priced(100, 10))
     assert played.reason == "money_cap"
     assert money_of(society) == 710
 

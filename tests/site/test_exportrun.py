@@ -19,7 +19,7 @@ from engine.export import writer
 from engine.export.summary import summarise
 from engine.laws.reading import FolderReader
 from engine.laws.references import REFERENCE_LAWS
-from engine.models import Message, RosterEntry, Run, RunControl
+from engine.models import Message, RosterEntry, Run, RunControl, RunLease
 from engine.store.database.topology import load_gate
 from tests.contract.groups import (
     at,
@@ -167,6 +167,8 @@ def test_export_tells_who_wrote_what(site: DjangoSite, tmp_path: Path) -> None:
 
 
 def test_summary_equals_the_rows(site: DjangoSite) -> None:
+    counters = {"wait_bound_seconds": 200.0, "slot_utilisation": 0.5, "longest_wait_seconds": 4.5}
+    RunLease.objects.filter(run=site.run).update(counters=counters)
     assert summarise(site.run.pk) == {
         "run": site.run.pk,
         "simulation": "main",
@@ -184,29 +186,22 @@ def test_summary_equals_the_rows(site: DjangoSite) -> None:
         "gate_filtered": 3,
         "longest_wait_seconds": 4.5,
         "wait_bound_seconds": 200.0,
-        "slot_utilisation": pytest.approx(1 / 1.5 / 2),
+        "slot_utilisation": 0.5,
     }
 
 
 def test_summary_of_a_run_without_turns_has_no_waits(site: DjangoSite) -> None:
     idle = Run.objects.create(simulation=site.simulation)
-    RosterEntry.objects.create(simulation=site.simulation, agent_id=1)
-    site.simulation.roster_chosen = True
-    site.simulation.save()
     summary = summarise(idle.pk)
-    assert (summary["turns"], summary["longest_wait_seconds"]) == (0, None)
-    assert (summary["slot_utilisation"], summary["wait_bound_seconds"]) == (None, 600.0)
-
-
-def test_summary_refuses_a_configuration_that_is_none(site: DjangoSite) -> None:
-    Run.objects.filter(pk=site.run.pk).update(configuration={"concurrent_turns": "many"})
-    with pytest.raises(TypeError, match="concurrent_turns is 'many'"):
-        summarise(site.run.pk)
+    assert (summary["turns"], summary["messages"], summary["cost_usd"]) == (0, 0, 0)
+    assert (summary["longest_wait_seconds"], summary["slot_utilisation"]) == (None, None)
 
 
 def test_export_tells_an_ended_run_as_it_ended(site: DjangoSite, tmp_path: Path) -> None:
     summary = {**summarise(site.run.pk), "status": "completed", "end_reason": "idle", "turns": 1}
-    Run.objects.filter(pk=site.run.pk).update(summary=summary, finished_at=timezone.now())
+    Run.objects.filter(pk=site.run.pk).update(
+        status="completed", summary=summary, finished_at=timezone.now()
+    )
     RunControl.objects.filter(run=site.run).update(max_calls=9, max_nano_usd=2_000_000_000)
     (run,) = export(str(site.run.pk), to=tmp_path / "out")["runs.jsonl"]
     assert (run["end_reason"], run["turns"], run["cost_usd"]) == ("idle", 1, 1.5)
