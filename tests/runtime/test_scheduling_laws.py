@@ -180,7 +180,7 @@ def test_observer_sees_queues_at_all() -> None:
 # --- saturation -------------------------------------------------------------------------------------
 
 #: Nothing rests and nothing is capped: whoever may write always has something to write.
-SATURATED = {
+SATURATED: dict[str, Any] = {
     "concurrent_turns": 2,
     "daily_posts": 10**6,
     "unreviewed_proposals": 10**6,
