@@ -65,12 +65,13 @@ def test_reply_to_a_person_opens_a_thread_of_one() -> None:
     facts = world(3)
     add_root(facts, 1, author=None)
     add_invitation(facts, 1, 1, by_person=True)
+    elsewhere = add_invitation(facts, 1, 9)
     result, made = replying(facts, answers_ordinal=1)
     assert result == Committed(seq=2)
     talk = made.threads[1]
     assert (talk.partner, talk.n_agent_messages, talk.pair) == (None, 1, None)
     assert made.group.topology_version is None
-    assert made.desk(1).invitations == ()
+    assert made.desk(1).invitations == (elsewhere,)
 
 
 def test_second_reply_to_a_person_makes_the_thread_two_party() -> None:

@@ -279,7 +279,7 @@ def test_ten_transient_failures_in_a_row_pause_the_run() -> None:
     def busy(_request: LlmRequest) -> Decision:
         raise TransientLlmError("busy")
 
-    played = play(make_society(20), script=busy, concurrent_turns=2, latency=1.0)
+    played = play(make_society(20), script=busy, concurrent_turns=2, latency=1.0, max_minutes=5)
     assert played.reason == "circuit_open"
     assert "resume" in played.ending.sentence
     assert 10 <= len(played.tables.calls) <= 14
