@@ -340,15 +340,26 @@ def test_new_agent_starts_at_the_newest_seq_behind_those_who_wait() -> None:
     assert facts.handles == {"bot1": 1, "bot2": 2, "bot3": 3}
 
 
-@pytest.mark.parametrize("returned", [False, True])
-def test_agent_that_comes_back_keeps_its_turn_and_skips_what_was_said(*, returned: bool) -> None:
-    status = Status.ACTIVE if returned else Status.PAUSED
-    facts = world([agent(1, status=status), agent(2)])
+def test_agent_that_comes_back_keeps_its_turn_and_skips_what_was_said() -> None:
+    facts = world([agent(1, status=Status.PAUSED), agent(2)])
     add_root(facts, 9, author=2)
-    facts.states[1] = AgentState(last_selected=4, cursor=2)
-    made = changing(facts, spec=agent(1), returned=returned)
+    facts.states[1] = AgentState(last_selected=4, cursor=2, away=True)
+    made = changing(facts, spec=agent(1))
     assert made.state(1) == AgentState(last_selected=4, cursor=9)
     assert made.group.notes == [60]
+
+
+@pytest.mark.parametrize("status", [Status.PAUSED, Status.RETIRED])
+def test_agent_that_goes_is_away_and_keeps_its_cursor(status: Status) -> None:
+    facts = world(2)
+    facts.states[1] = AgentState(last_selected=4, cursor=2)
+    made = changing(facts, spec=agent(1, status=status))
+    assert made.state(1) == AgentState(last_selected=4, cursor=2, away=True)
+
+
+def test_new_agent_that_is_paused_queues_and_is_away() -> None:
+    made = changing(world(2), agent=3, spec=agent(3, status=Status.PAUSED))
+    assert made.state(3) == AgentState(last_selected=7, away=True)
 
 
 def test_edited_agent_keeps_its_place_and_concerns_its_partners() -> None:
