@@ -195,4 +195,4 @@ class Observer:
         most = engine.config.max_turns
         limited = most is not None and len(self.selections) >= most
         late = engine._ends_at is not None and self.clock.now() >= engine._ends_at
-        return engine._brake.ending is not None or engine.line.circuit_is_open or limited or late
+        return engine.is_stopping or engine.line.circuit_is_open or limited or late
