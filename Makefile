@@ -18,7 +18,7 @@ COVERED := --cov --cov-report= --cov-fail-under=0
 .PHONY: help venv demo serve test check guards bench soak requirements
 
 help:
-	@echo "make demo     a first look: set-up and database"
+	@echo "make demo     a first look: set-up, demo roster, one rehearsal run to its end"
 	@echo "make serve    the admin on http://127.0.0.1:8000/admin/"
 	@echo "make test     the test suite, on SQLite and on a real PostgreSQL"
 	@echo "make check    format, lint, types, layers, migrations, templates, licences, sizes"
@@ -43,8 +43,7 @@ $(DEV): | $(BASE)
 venv: $(DEV)
 
 demo: $(BASE)
-	@$(PY) manage.py migrate --verbosity 0
-	@echo "The database is ready; \`make serve\` starts the admin."
+	@$(PY) manage.py demo
 
 serve: $(BASE)
 	@$(PY) manage.py migrate --verbosity 0

@@ -20,18 +20,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["DATABASE_URL"] = f"sqlite:///{Path(folder) / 'bench.sqlite3'}"
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "simsite.settings")
-        import django  # noqa: PLC0415 - the database is chosen before Django starts
+        import django
 
         django.setup()
         _measure()
 
 
 def _measure() -> None:
-    from django.core.management import call_command  # noqa: PLC0415
+    from django.core.management import call_command
 
-    from cohorts.gate import load_topology  # noqa: PLC0415
-    from cohorts.models import Membership  # noqa: PLC0415
-    from cohorts.rules import Policy, mates_changed  # noqa: PLC0415
+    from cohorts.gate import load_topology
+    from cohorts.models import Membership
+    from cohorts.rules import Policy, mates_changed
 
     call_command("migrate", verbosity=0)
     _fill()
@@ -49,7 +49,7 @@ def _measure() -> None:
 
 
 def _fill() -> None:
-    from cohorts.models import Agent, Cohort, Membership  # noqa: PLC0415
+    from cohorts.models import Agent, Cohort, Membership
 
     chance = random.Random(1)
     agents = Agent.objects.bulk_create(

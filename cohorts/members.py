@@ -35,6 +35,7 @@ def show_members(request: HttpRequest, cohort: Cohort, context: dict[str, object
         "members": members.get_page(request.GET.get("p")),
         "sought": sought,
         "found": _found(cohort, sought) if sought else [],
+        "found_at_most": FOUND_AT_MOST,
         "title": f"Members of {cohort}",
     }
     return TemplateResponse(request, PAGE, {**context, **own})

@@ -175,10 +175,10 @@ def refuse_agent_with_history(agent: Agent) -> None:
 
     Asks each table for one row: to collect all that refers could load a million messages.
     """
-    for relation in Agent._meta.related_objects:  # noqa: SLF001 - Django documents `_meta`
+    for relation in Agent._meta.related_objects:
         field = relation.field
         if field.many_to_one and relation.on_delete is PROTECT:
-            every = relation.related_model._base_manager  # noqa: SLF001 - and this
+            every = relation.related_model._base_manager
             if every.filter(**{field.name: agent.pk}).exists():
                 raise RefusedChangeError(
                     f"The agent {agent.slug} has memberships or a history: retire it instead of "

@@ -20,26 +20,23 @@ if TYPE_CHECKING:
 # Not read from the model: applications import this file before models can be loaded.
 VERSION_TABLE = "cohorts_topologyversion"
 
-# Two statements and no upsert: inside a trigger SQLite takes over the conflict clause of the
-# statement that fired it, and an INSERT OR REPLACE would set the version back to 1.
-SQLITE_BODY = (
-    f"INSERT INTO {VERSION_TABLE} (id, version) SELECT 1, 0"  # noqa: S608 - our own table name
-    f" WHERE NOT EXISTS (SELECT 1 FROM {VERSION_TABLE} WHERE id = 1);"
-    f" UPDATE {VERSION_TABLE} SET version = version + 1 WHERE id = 1;"
+# An upsert, because a flush removes the row.
+_MOVE = (
+    f"INSERT INTO {VERSION_TABLE} (id, version) VALUES (1, 1) ON CONFLICT (id)"
+    f" DO UPDATE SET version = {VERSION_TABLE}.version + 1;"
 )
 
 # At most one move per transaction, remembered in a setting that a rollback, also one to a
-# savepoint, takes back. An upsert, because a flush removes the row.
-POSTGRESQL_FUNCTION = f"""CREATE OR REPLACE FUNCTION move_topology_version()
+# savepoint, takes back.
+_POSTGRESQL_FUNCTION = f"""CREATE OR REPLACE FUNCTION move_topology_version()
 RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     IF current_setting('sim.topology_moved_in', true) = txid_current()::text THEN
         RETURN NULL;
     END IF;
-    INSERT INTO {VERSION_TABLE} AS moved (id, version) VALUES (1, 1)
-        ON CONFLICT (id) DO UPDATE SET version = moved.version + 1;
+    {_MOVE}
     PERFORM set_config('sim.topology_moved_in', txid_current()::text, true);
     RETURN NULL;
-END $$"""  # noqa: S608
+END $$"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +57,7 @@ class Watch:
         return {
             f"{self.table}_moves_on_{name}": (
                 f"CREATE TRIGGER {self.table}_moves_on_{name} AFTER {event} ON {self.table} "
-                f"FOR EACH ROW {guards.get(name, '')}BEGIN {SQLITE_BODY} END"
+                f"FOR EACH ROW {guards.get(name, '')}BEGIN {_MOVE} END"
             )
             for name, event in changes.items()
         }
@@ -90,7 +87,7 @@ _watched: dict[str, Watch] = {}
 
 def watch(model: type[models.Model], *, column: str | None = None) -> None:
     """Let changes of a model's table move the version: of one column only, if it is named."""
-    table = model._meta.db_table  # noqa: SLF001 - Django documents `_meta`
+    table = model._meta.db_table
     _watched[table] = Watch(table=table, column=column)
 
 
@@ -105,16 +102,17 @@ def install_triggers(using: str = "default") -> None:
     What changed while a trigger was missing went uncounted, so the version moves then.
     """
     connection = connections[using]
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(_POSTGRESQL_FUNCTION)  # in place of one from an older release
     missing = _missing(connection)
     if not missing:
         return
     with transaction.atomic(using=using), connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            cursor.execute(POSTGRESQL_FUNCTION)
         for name, (table, sql) in sorted(missing.items()):
             _drop(cursor, connection.vendor, name, table)
             cursor.execute(sql)
-        cursor.execute(f"UPDATE {VERSION_TABLE} SET version = version + 1")  # noqa: S608
+        cursor.execute(f"UPDATE {VERSION_TABLE} SET version = version + 1")
 
 
 def move_now(using: str = "default") -> None:

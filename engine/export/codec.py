@@ -19,6 +19,9 @@ from engine.export.schema import NanoUsd, Row
 
 NANO = 1_000_000_000
 
+# What the annotations of `schema` name, wherever that module imports it for.
+_TYPES = {"Mapping": Mapping, "datetime": datetime}
+
 AnyRow = TypeVar("AnyRow", bound=Row)
 Decode = Callable[[object], object]
 
@@ -73,7 +76,7 @@ def _plain(kind: object, value: object) -> object:
 
 @cache
 def _hints(row_type: Hashable) -> tuple[tuple[str, object], ...]:
-    return tuple(get_type_hints(row_type).items())
+    return tuple(get_type_hints(row_type, localns=_TYPES).items())
 
 
 @cache

@@ -9,13 +9,11 @@ taken in yet (`seq` null) come last.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, NewType
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
+from typing import Literal, NewType
 
 NanoUsd = NewType("NanoUsd", int)
 

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from engine.core.participation import Rules
     from engine.core.scheduler import Scheduler
-    from engine.core.standing import Rules
     from engine.core.world import World
     from engine.ports.clock import Clock
     from engine.ports.store import Store

@@ -18,23 +18,26 @@ from engine.core.effects import (
     Close,
     HandIn,
 )
-from engine.core.errors import Fenced, StoreError
+from engine.core.errors import Fenced
+from engine.core.participation import Rules, debts
 from engine.core.records import Outcome, Status
 from engine.core.scheduler import Grant, Place, Scheduler
-from engine.core.standing import Rules, Standing, debts
-from engine.loop.committer import Committer, newest_topology
+from engine.core.standing import Standing
+from engine.loop.brake import Brake, cancel
+from engine.loop.committer import Committer
 from engine.loop.conduct import Conductor
-from engine.loop.ending import OVERRIDING, Ending, EndReason
+from engine.loop.ending import Ending, EndReason
+from engine.loop.errands import Errands
 from engine.loop.figures import Figures
 from engine.loop.idle_threads import IdleThreads
+from engine.loop.outside import Outside
 from engine.loop.rebuild import world_from
 from engine.loop.tally import Tally
 from engine.loop.watch import Watch
-from engine.ports.store import Beat, Wish
 from engine.turn.calls import Line
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable
+    from collections.abc import Iterable
 
     from engine.core.config import RunConfig
     from engine.core.draft import Concern
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
     from engine.core.world import World
     from engine.ports.clock import Clock
     from engine.ports.llm import Llm
-    from engine.ports.store import Loaded, Store
+    from engine.ports.store import Beat, Loaded, Store
     from engine.turn.log import TurnLog
 
 log = logging.getLogger(__name__)
@@ -61,21 +64,38 @@ class Engine:
         self.world: World = world_from(loaded)
         self.rules = Rules(config=config, claims=Claims(), budget=Budget(config, loaded.calls))
         self.scheduler = Scheduler(loaded.last_turn)
+        self.watch = Watch(self.world, self.rules, self.scheduler)
+        self.tally = Tally()
         self.figures = Figures(
             n_slots=config.concurrent_turns, max_turn_seconds=config.max_turn_seconds
         )
-        self.tally = Tally()
-        self.watch = Watch(self.world, self.rules, self.scheduler)
+        self.turns: dict[asyncio.Task[None], Grant] = {}
+        self._first_turn = loaded.last_turn
+        self._is_new = loaded.last_turn == 0 and loaded.last_seq == 0
+        self._known = {agent for agent, _ in loaded.states}
+        self._slots = asyncio.Semaphore(config.concurrent_turns)
+        self._changed = asyncio.Event()
+        self._ends_at: datetime | None = None
+        self._idle_threads = IdleThreads(config.thread_idle_seconds)
+        self._brake = Brake(self._changed, grace_seconds=config.stop_grace_seconds)
+        self._errands = Errands(self._changed, fail=self._brake.fail)
+        self._equip(store, llm, loaded.wrote_at)
+
+    def _equip(self, store: Store, llm: Llm, wrote_at: datetime | None) -> None:
+        """Make what works on the world: the door, the turns' conductor, the ear to the outside."""
         self.line = Line(
-            llm, budget=self.rules.budget, clock=clock, permits=config.max_llm_calls_in_flight
+            llm,
+            budget=self.rules.budget,
+            clock=self.clock,
+            permits=self.config.max_llm_calls_in_flight,
         )
         self.committer = Committer(
             self.world,
             store=store,
             rules=self.rules,
-            clock=clock,
+            clock=self.clock,
             scheduler=self.scheduler,
-            wrote_at=loaded.wrote_at,
+            wrote_at=wrote_at,
             on_applied=self._applied,
         )
         self._conduct = Conductor(
@@ -83,25 +103,32 @@ class Engine:
             rules=self.rules,
             store=store,
             line=self.line,
-            clock=clock,
+            clock=self.clock,
             door=self.committer,
-            fail=self._fail,
+            fail=self._brake.fail,
         )
-        self.turns: dict[asyncio.Task[None], Grant] = {}
-        self._store = store
-        self._first_turn = loaded.last_turn
-        self._is_new = loaded.last_turn == 0 and loaded.last_seq == 0
-        self._known = {agent for agent, _ in loaded.states}
-        self._slots = asyncio.Semaphore(config.concurrent_turns)
-        self._changed = asyncio.Event()
-        self._hurry = asyncio.Event()
-        self._errands: set[asyncio.Task[None]] = set()
-        self._ending: Ending | None = None
-        self._idle_threads = IdleThreads(config.thread_idle_seconds)
-        self._mailbox = asyncio.Lock()
-        self._mail_task: asyncio.Task[None] | None = None
-        self._gate_task: asyncio.Task[None] | None = None
-        self._ends_at: datetime | None = None
+        self.outside = Outside(
+            store=store,
+            committer=self.committer,
+            watch=self.watch,
+            clock=self.clock,
+            brake=self._brake,
+            errands=self._errands,
+        )
+
+    @property
+    def is_ending(self) -> bool:
+        """True from the moment that nobody is selected any more."""
+        return self._brake.ending is not None
+
+    def heard(self, beat: Beat) -> None:
+        """Act on what the pulse read."""
+        self.outside.heard(beat)
+        self._changed.set()
+
+    def stop(self, reason: EndReason = EndReason.STOPPED, sentence: str = "") -> None:
+        """Select nobody any more; asked again, cancel the turns in flight at once."""
+        self._brake.stop(reason, sentence)
 
     # --- from the start to the end -----------------------------------------------------------------
 
@@ -112,14 +139,15 @@ class Engine:
         try:
             await self._begin()
             ending = await self._select_until_end()
-            await self._finish_turns(ending)
-            await self._finish_errands()
+            await self._brake.wait_for_turns(self.turns, ending, clock=self.clock)
+            await self._errands.finish()
         except Fenced as error:
             ending = Ending(reason=EndReason.INTERRUPTED, sentence=str(error))
         finally:
-            await self._cancel(*self.turns, *self._errands)
-            await self._cancel(committing)
-        return self._final(ending)
+            await cancel(*self.turns)
+            await self._errands.cancel()
+            await cancel(committing)
+        return self._brake.final(ending)
 
     async def _begin(self) -> None:
         """Store the topology the run starts under, take in who is new, and judge everybody."""
@@ -135,7 +163,7 @@ class Engine:
         await self.committer.hand_in(HandIn(effects=tuple(joined)))
         for thread in self.world.threads.values():
             self._idle_threads.watch(thread)
-        await self._read_mail()
+        await self.outside.read_mail()
         self.watch.everybody(self.clock.now())
 
     async def _select_until_end(self) -> Ending:
@@ -224,8 +252,8 @@ class Engine:
 
     def _reason_to_end_now(self) -> Ending | None:
         """Return why not even the turns in flight are waited for, beyond their grace."""
-        if self._ending is not None:
-            return self._ending
+        if self._brake.ending is not None:
+            return self._brake.ending
         if self.line.circuit_is_open:
             return Ending(
                 reason=EndReason.CIRCUIT_OPEN,
@@ -245,7 +273,7 @@ class Engine:
         if self.rules.draining and not self.world.threads:
             return Ending(reason=EndReason.STOPPED)
         places = (Place.IN_FLIGHT, Place.COOLING, Place.READY, Place.PARKED)
-        if not any(True for _ in self.scheduler.agents(*places)) and not self._errands:
+        if not any(True for _ in self.scheduler.agents(*places)) and self._errands.is_idle:
             if any(spec.status is Status.PAUSED for spec in self.world.agents.values()):
                 return None  # a person may bring one back
             return Ending(reason=EndReason.NOBODY_LEFT)
@@ -255,76 +283,16 @@ class Engine:
         """Tell whether only the calendar or a person can bring work, after a look at the inbox."""
         if not self.config.until_idle or not self._is_quiet():
             return False
-        return not await self._read_mail() and self._is_quiet()
+        return not await self.outside.read_mail() and self._is_quiet()
 
     def _is_quiet(self) -> bool:
         return (
             not self.turns
-            and not self._errands
+            and self._errands.is_idle
             and self.committer.is_idle
             and self.scheduler.n_ready == 0
             and not self.watch.has_timer_of_ours
         )
-
-    @property
-    def is_ending(self) -> bool:
-        """True from the moment that nobody is selected any more."""
-        return self._ending is not None
-
-    def stop(self, reason: EndReason = EndReason.STOPPED, sentence: str = "") -> None:
-        """Select nobody any more; asked again, cancel the turns in flight at once."""
-        if self._ending is not None:
-            self._hurry.set()
-        else:
-            self._ending = Ending(reason=reason, sentence=sentence)
-        self._changed.set()
-
-    def _fail(self, sentence: str) -> None:
-        """End the run now: nothing that goes on could succeed."""
-        self._ending = Ending(reason=EndReason.FAILED, sentence=sentence)
-        self._hurry.set()
-        self._changed.set()
-
-    def _final(self, ending: Ending) -> Ending:
-        """A failure while the last turns finished outweighs the reason to stop."""
-        later = self._ending
-        return later if later is not None and later.reason in OVERRIDING else ending
-
-    def _committer_over(self, task: asyncio.Task[None]) -> None:
-        """A committer that failed ends the run: fenced, or a fault of the database."""
-        if task.cancelled():
-            return
-        error = task.exception()
-        if isinstance(error, Fenced):
-            self._ending = Ending(reason=EndReason.INTERRUPTED, sentence=str(error))
-            self._hurry.set()
-            self._changed.set()
-        elif error is not None:
-            log.error("The commit door failed.", exc_info=error)
-            self._fail(f"Nothing can be stored any more: {error}")
-
-    async def _finish_turns(self, ending: Ending) -> None:
-        """Let turns in flight finish within the grace, then cancel them."""
-        if ending.reason in {EndReason.FAILED, EndReason.INTERRUPTED}:
-            self._hurry.set()
-        hurry = asyncio.create_task(self._hurry.wait())
-        grace_ends = asyncio.create_task(self.clock.sleep(self.config.stop_grace_seconds))
-        try:
-            while self.turns and not hurry.done() and not grace_ends.done():
-                waits = {*self.turns, hurry, grace_ends}
-                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            await self._cancel(hurry, grace_ends)
-        await self._cancel(*self.turns)
-
-    async def _finish_errands(self) -> None:
-        while self._errands:
-            await asyncio.wait(self._errands)
-
-    async def _cancel(self, *tasks: asyncio.Task[None] | asyncio.Task[bool]) -> None:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
     # --- a turn ------------------------------------------------------------------------------------
 
@@ -345,8 +313,8 @@ class Engine:
         if self.rules.claims.release_all(agent):
             self.watch.seats_returned(agent, now)
         self.watch.turn_over(agent, now, empty=empty, retry_at=retry_at)
-        self._close_for_the_benched((agent,))
         self.watch.budget_returned(now)
+        self._close_for_the_benched((agent,))
 
     def _turn_done(self, task: asyncio.Task[None]) -> None:
         del self.turns[task]
@@ -371,67 +339,11 @@ class Engine:
         self._sample(now, n_busy=len(self.turns))
         self._changed.set()
 
-    def heard(self, beat: Beat) -> None:
-        """Act on what the pulse read."""
-        if not beat.ours:
-            self.stop(EndReason.INTERRUPTED, "Another driver has taken this simulation over.")
-            self._hurry.set()
-            return
-        if beat.wish is Wish.STOP and self._ending is None:
-            self.stop()
-        elif beat.wish is Wish.PAUSE and self._ending is None:
-            self.stop(EndReason.PAUSE_REQUESTED)
-        elif beat.wish is Wish.DRAIN and not self.rules.draining:
-            self.rules.draining = True
-            self.watch.everybody(self.clock.now())
-        self._raise_caps(beat)
-        if beat.topology_version != self.world.gate.version and self._gate_task is None:
-            self._gate_task = self._errand(self._reload_gate())
-        if beat.has_mail and self._mail_task is None:
-            self._mail_task = self._errand(self._take_mail())
-        self._changed.set()
-
-    def _raise_caps(self, beat: Beat) -> None:
-        """Take over caps that a person has raised; None leaves the run's own."""
-        budget = self.rules.budget
-        before = (budget.max_calls, budget.max_nano_usd)
-        if beat.max_calls is not None:
-            budget.max_calls = beat.max_calls
-        if beat.max_nano_usd is not None:
-            budget.max_nano_usd = beat.max_nano_usd
-        if before != (budget.max_calls, budget.max_nano_usd):
-            self.watch.budget_returned(self.clock.now())
-
-    async def _reload_gate(self) -> None:
-        """Adopt the topology of now; a failed reload keeps the last good one."""
-        try:
-            await self.committer.hand_in(await newest_topology(self._store))
-        except StoreError:
-            log.exception("The topology could not be reloaded; the last good one stays in force.")
-        finally:
-            self._gate_task = None
-
-    async def _take_mail(self) -> None:
-        try:
-            await self._read_mail()
-        finally:
-            self._mail_task = None
-
-    async def _read_mail(self) -> bool:
-        """Take in what people left, each note once; tell whether there was anything."""
-        async with self._mailbox:
-            effects = await self._store.read_mail()
-            if effects:
-                await self.committer.hand_in(HandIn(effects=effects))
-        return bool(effects)
-
     def _close_idle_threads(self, now: datetime) -> None:
-        closes = self._idle_threads.due(self.world, now)
-        if closes:
-            self._errand(self._hand_in(HandIn(effects=closes)))
+        self._hand_in_aside(self._idle_threads.due(self.world, now))
 
     def _close_for_the_benched(self, agents: Iterable[int]) -> None:
-        """Close, as lost, what an agent owes whose own cap is spent for this run."""
+        """Close, as lost, what those owe whose own cap is spent for this run."""
         closes = []
         for agent in agents:
             if self.watch.whys.get(agent) == "own_call_cap":
@@ -439,23 +351,17 @@ class Engine:
                     Close(root=thread.root, cycle=thread.cycle, outcome=Outcome.LOST)
                     for thread in debts(self.world, agent)
                 ]
-        if closes:
-            self._errand(self._hand_in(HandIn(effects=tuple(closes))))
+        self._hand_in_aside(tuple(closes))
 
-    async def _hand_in(self, hand_in: HandIn) -> None:
-        await self.committer.hand_in(hand_in)
+    def _hand_in_aside(self, effects: tuple[Close, ...]) -> None:
+        if effects:
+            self._errands.begin(self.committer.hand_in(HandIn(effects=effects)))
 
-    def _errand(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Run something beside the turns; the run ends only when it is done."""
-        task = asyncio.create_task(work)
-        self._errands.add(task)
-        task.add_done_callback(self._errand_done)
-        return task
-
-    def _errand_done(self, task: asyncio.Task[None]) -> None:
-        self._errands.discard(task)
-        self._changed.set()
+    def _committer_over(self, task: asyncio.Task[None]) -> None:
+        """A committer that failed ends the run: fenced, or a fault of the database."""
         error = None if task.cancelled() else task.exception()
-        if error is not None and not isinstance(error, Fenced):
-            log.error("An errand of the loop failed.", exc_info=error)
-            self._fail(f"The run cannot go on: {error}")
+        if isinstance(error, Fenced):
+            self._brake.lose(str(error))
+        elif error is not None:
+            log.error("The commit door failed.", exc_info=error)
+            self._brake.fail(f"Nothing can be stored any more: {error}")

@@ -9,6 +9,7 @@ from django.db.models import Q
 
 from cohorts.models import Agent
 from engine.models.messages import Message
+from engine.models.runs import Run
 from engine.models.simulation import Channel, Simulation
 
 
@@ -94,7 +95,7 @@ class Thread(Cycle):
 
 
 class Decision(Cycle):
-    """How a cycle ended: one per cycle of a thread, never changed."""
+    """How a cycle ended, in the run that ended it: one per cycle of a thread, never changed."""
 
     class Outcome(models.TextChoices):
         PROPOSAL = "proposal"
@@ -108,9 +109,7 @@ class Decision(Cycle):
     thread = models.ForeignKey(
         Thread, on_delete=models.CASCADE, related_name="decisions", db_index=False
     )
-    run = models.ForeignKey(
-        "engine.Run", on_delete=models.CASCADE, related_name="decisions", db_index=False
-    )
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="decisions")
     outcome = models.CharField(max_length=12, choices=Outcome)
     seq = models.PositiveBigIntegerField()
     at = models.DateTimeField()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.runs.drive import Driven, Observer, drive
+from engine.runs.report import report
 from engine.runs.start import Begun, RunIsLive, RunRefused, begin, resume
 from engine.runs.world import fresh_world, simulation_named
 
@@ -15,6 +16,7 @@ __all__ = [
     "begin",
     "drive",
     "fresh_world",
+    "report",
     "resume",
     "simulation_named",
 ]

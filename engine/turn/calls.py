@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.core.claims import Reservation, Spent
@@ -17,6 +18,7 @@ from engine.core.errors import (
 )
 from engine.core.texts import is_storable, storable
 from engine.ports.llm import AnswerPost, LlmRequest, NewRoot, Remembered, Written
+from engine.turn.permits import Permits
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from engine.core.records import AgentSpec
     from engine.core.world import World
     from engine.ports.clock import Clock
-    from engine.ports.llm import Context, Decision, Llm, LlmAnswer, LlmPhase, Tier
+    from engine.ports.llm import Context, Decision, Llm, LlmAnswer, LlmPhase, Tier, Usage
 
 #: A turn waits this long for a retry, in seconds; for longer it ends and comes back.
 PATIENCE_SECONDS = 5.0
@@ -61,7 +63,7 @@ class Line:
         self.llm = llm
         self.budget = budget
         self.clock = clock
-        self.permits = asyncio.Semaphore(permits)
+        self.permits = Permits(permits)
         self.n_failures_in_row = 0
 
     @property
@@ -116,7 +118,7 @@ class TurnCalls:
 
     async def _attempt(self, request: LlmRequest) -> LlmAnswer:
         """Make one call under one permit; it is booked and recorded whatever comes of it."""
-        async with self._line.permits:
+        async with self._line.permits.hold(self._turn.number):
             reservation = self._reserve(request)
             self._n_calls += 1
             number, started_at = self._n_calls, self._line.clock.now()
@@ -156,35 +158,24 @@ class TurnCalls:
         usage = None if answer is None else answer.usage
         cost = reservation.nano_usd if usage is None else usage.cost_nano_usd
         self._line.budget.settle(reservation, cost_nano_usd=cost)
-        billed = failure if isinstance(failure, UnusableAnswer) else None
-        latency = self._line.clock.now() - started_at
-        self.unreported.append(
-            CallRecord(
-                turn=self._turn.number,
-                number=number,
-                agent=self._spec.id,
-                agent_version=self._turn.agent_version,
-                phase=request.phase,
-                thread=request.thread,
-                model="" if answer is None else answer.model,
-                prompt_version="" if answer is None else answer.prompt_version,
-                attempt=request.attempt,
-                started_at=started_at,
-                latency_seconds=latency.total_seconds(),
-                input_tokens=usage.input_tokens if usage else billed.input_tokens if billed else 0,
-                output_tokens=usage.output_tokens
-                if usage
-                else billed.output_tokens
-                if billed
-                else 0,
-                cache_read_tokens=0 if usage is None else usage.cache_read_tokens,
-                cache_write_tokens=0 if usage is None else usage.cache_write_tokens,
-                reserved_nano_usd=reservation.nano_usd,
-                cost_nano_usd=cost,
-                finish_reason="" if answer is None else answer.finish_reason,
-                error=storable(_error_of(failure)),
-            )
+        record = CallRecord(
+            turn=self._turn.number,
+            number=number,
+            agent=self._spec.id,
+            agent_version=self._turn.agent_version,
+            phase=request.phase,
+            thread=request.thread,
+            model="" if answer is None else answer.model,
+            prompt_version="" if answer is None else answer.prompt_version,
+            attempt=request.attempt,
+            started_at=started_at,
+            latency_seconds=(self._line.clock.now() - started_at).total_seconds(),
+            reserved_nano_usd=reservation.nano_usd,
+            cost_nano_usd=cost,
+            finish_reason="" if answer is None else answer.finish_reason,
+            error=storable(_error_of(failure)),
         )
+        self.unreported.append(_with_tokens(record, usage, failure))
 
     def _count_failure(self, failure: BaseException | None) -> None:
         if isinstance(failure, TransientLlmError):
@@ -201,6 +192,25 @@ def _refuse_unstorable(answer: LlmAnswer) -> None:
         ):
             if not is_storable(text):
                 raise UnusableAnswer("unstorable")
+
+
+def _with_tokens(
+    record: CallRecord, usage: Usage | None, failure: BaseException | None
+) -> CallRecord:
+    """Return the record with what was billed, also for an answer that could not be used."""
+    if isinstance(failure, UnusableAnswer):
+        return replace(
+            record, input_tokens=failure.input_tokens, output_tokens=failure.output_tokens
+        )
+    if usage is None:
+        return record
+    return replace(
+        record,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+    )
 
 
 def _error_of(failure: BaseException | None) -> str:

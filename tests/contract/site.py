@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from cohorts.models import Agent, AgentVersion
 from cohorts.operations import save_agent
 from engine import inbox
-from engine.core.effects import Verdict
 from engine.core.records import Status, Visibility
 from engine.models import (
     Channel,
@@ -21,7 +20,6 @@ from engine.models import (
     RunLease,
     Simulation,
 )
-from engine.ports.store import Store, Wish
 from engine.store.database import DjangoStore, read_lease, take_lease
 from engine.store.memory import MemoryStore, People, Tables
 from tests.contract import groups
@@ -29,7 +27,9 @@ from tests.contract import groups
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from engine.core.effects import Verdict
     from engine.core.group import Group
+    from engine.ports.store import Store, Wish
 
 Result = TypeVar("Result")
 

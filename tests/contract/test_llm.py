@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -34,6 +34,9 @@ from engine.ports.llm import (
     Written,
 )
 from tests.core.offline_society import AT, entry, persona, profile_of, request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 BACKENDS: dict[str, Callable[[], Llm]] = {"offline": lambda: OfflineLlm(7, VirtualClock(AT))}
 HOSTILE = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -246,7 +246,7 @@ def test_store_refuses_to_take_in_a_message_twice(site: Site) -> None:
     ],
     ids=lambda rows: next(iter(rows)),
 )
-def test_store_refuses_a_row_that_stands_twice(site: Site, rows: dict[str, object]) -> None:
+def test_store_refuses_a_row_that_stands_twice(site: Site, rows: dict[str, Any]) -> None:
     store = site.open_store()
     commit(store, group(1, messages=[post(1)]))
     assert_refused(store, group(2, **rows))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cohorts.rules import Policy, Topology, build_topology
 from engine.core.claims import Budget, Claims
@@ -13,6 +12,7 @@ from engine.core.config import RunConfig
 from engine.core.draft import Draft
 from engine.core.effects import TurnRecord
 from engine.core.group import Group
+from engine.core.participation import Rules
 from engine.core.records import (
     AgentSpec,
     Channel,
@@ -24,8 +24,10 @@ from engine.core.records import (
     Thread,
     Visibility,
 )
-from engine.core.standing import Rules
 from engine.core.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 AT = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 PUBLIC, PRIVATE = 1, 2

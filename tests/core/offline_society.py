@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import csv
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.backends.clock import VirtualClock
 from engine.backends.llm.offline import OfflineLlm
@@ -34,6 +34,9 @@ from engine.ports.llm import (
     Tier,
     Written,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 DEMO_ROSTER = Path(__file__).parents[2] / "engine" / "demo" / "roster"
 AT = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)

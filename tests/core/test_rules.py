@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cohorts.rules import Policy, Rule, Topology, Verdict, build_topology
 
@@ -226,7 +227,8 @@ def mates_written_out(gate: Topology, a: int, b: int) -> bool:
         return True
     if a not in gate.agents or b not in gate.agents:
         return False
-    mine, theirs = gate.cohorts_of.get(a, set()), gate.cohorts_of.get(b, set())
+    nobody: frozenset[int] = frozenset()
+    mine, theirs = gate.cohorts_of.get(a, nobody), gate.cohorts_of.get(b, nobody)
     one_in_none = len(mine) == 0 or len(theirs) == 0
     share = any(cohort in theirs for cohort in mine)
     return a == b or share or (gate.policy is Policy.OPEN and one_in_none)

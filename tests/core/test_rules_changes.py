@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cohorts.rules import Policy, Topology, build_topology, gained, gainers, mates_changed
 
@@ -40,6 +41,7 @@ def test_mates_changed_names_a_joiner_and_its_new_mates_only() -> None:
     old = topology((10, 1), (10, 2), (20, 3))
     new = topology((10, 1), (10, 2), (20, 3), (20, 1))
     assert mates_changed(old, new) == (1, 3)
+    assert new.changed_since(old) == (1, 3)
     assert gainers(old, new) == (1, 3)
     assert gained(old, new, 3)
     assert not gained(old, new, 2)
@@ -115,7 +117,8 @@ def pair_differs(old: Topology, new: Topology, a: int, b: int) -> tuple[bool, bo
 @given(topologies, topologies)
 def test_changes_equal_a_comparison_of_every_pair(old: Topology, new: Topology) -> None:
     everybody = old.agents | new.agents
-    old_inside, new_inside = old.members_of.get(7, set()), new.members_of.get(7, set())
+    nobody: frozenset[int] = frozenset()
+    old_inside, new_inside = old.members_of.get(7, nobody), new.members_of.get(7, nobody)
     changed, gaining = set(old_inside ^ new_inside), set(new_inside - old_inside)
     for a in everybody:
         if (a in old.agents) != (a in new.agents) or old.cohorts(a) != new.cohorts(a):

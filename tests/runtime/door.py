@@ -14,31 +14,35 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.backends.clock import VirtualClock
 from engine.core.claims import Budget, Claims
 from engine.core.config import RunConfig
-from engine.core.draft import Concern
 from engine.core.effects import (
     Answer,
     Committed,
     Effect,
     HandIn,
     Join,
+    Post,
     Rejected,
+    Reply,
     TurnOutcome,
     TurnRecord,
 )
 from engine.core.errors import StoreError
 from engine.core.group import Group
+from engine.core.participation import Rules
 from engine.core.scheduler import Scheduler
-from engine.core.standing import Rules
-from engine.core.world import World
 from engine.loop.committer import Committer
 from engine.loop.rebuild import same_world, world_from
 from engine.store.memory import MemoryStore, Tables
-from tests.runtime.society import Society
+
+if TYPE_CHECKING:
+    from engine.core.draft import Concern
+    from engine.core.world import World
+    from tests.runtime.society import Society
 
 BeforeCommit = Callable[[Group], Awaitable[None]]
 
@@ -81,10 +85,9 @@ class Door:
         record = self.record(agent)
         return await self.committer.hand_in(HandIn(effects=effects, turn=record, ends=ends))
 
-    async def seq(self, effect: Effect) -> int:
+    async def seq(self, effect: Post | Reply) -> int:
         """Hand in one effect that makes a message, as a turn of its agent; return its `seq`."""
-        agent: int = getattr(effect, "agent")  # noqa: B009
-        (result,) = (await self.turn(agent, effect)).results
+        (result,) = (await self.turn(effect.agent, effect)).results
         assert isinstance(result, Committed), result
         assert result.seq is not None
         return result.seq

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from engine.ports.clock import Clock
 from engine.ports.llm import (
     AnswerPost,
     Chosen,
@@ -26,6 +26,9 @@ from engine.ports.llm import (
     Usage,
     Written,
 )
+
+if TYPE_CHECKING:
+    from engine.ports.clock import Clock
 
 Script = Callable[[LlmRequest], Decision]
 

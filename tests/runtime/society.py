@@ -14,21 +14,23 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cohorts.roster import read_roster
 from cohorts.rules import Policy, Topology, build_topology
 from engine.backends.clock import VirtualClock, VirtualLoop
 from engine.backends.llm.offline import OfflineLlm
 from engine.core.config import RunConfig
-from engine.core.group import Group
 from engine.core.records import AgentSpec, Channel, Status, Visibility
-from engine.loop.ending import Ending
 from engine.loop.engine import Engine
-from engine.ports.clock import Clock
-from engine.ports.llm import Llm, LlmRequest
 from engine.store.memory import MemoryStore, People, Tables
 from tests.runtime.scripted_llm import Script, ScriptedLlm, eager, no_time
+
+if TYPE_CHECKING:
+    from engine.core.group import Group
+    from engine.loop.ending import Ending
+    from engine.ports.clock import Clock
+    from engine.ports.llm import Llm, LlmRequest
 
 START = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 DEMO_ROSTER = Path(__file__).parents[2] / "engine" / "demo" / "roster"

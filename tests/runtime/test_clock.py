@@ -7,16 +7,18 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.backends.clock import RealClock, VirtualClock, VirtualLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
 
 START = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 Answer = TypeVar("Answer")

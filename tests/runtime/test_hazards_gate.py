@@ -6,8 +6,8 @@ import pytest
 
 from engine.core.effects import Adopt, Join, MoveKind, Post, Reply, TakeNotice
 from engine.core.group import Group
+from engine.core.participation import invitation_refusal
 from engine.core.records import InvitationKind, InvitationState
-from engine.core.standing import invitation_refusal
 from engine.loop.committer import newest_topology
 from tests.runtime.door import Door, open_door, reasons
 from tests.runtime.society import in_virtual_time, make_society

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from engine.core.effects import Close, Committed, Join, MoveKind, Post, Reply, Verdict
+from engine.core.participation import debts
 from engine.core.records import InvitationKind, InvitationState, Outcome, Status
-from engine.core.standing import debts
 from engine.store.memory import AlreadyReviewed
 from tests.runtime.door import Door, open_door, reasons
 from tests.runtime.society import in_virtual_time, make_society

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from typing import TYPE_CHECKING
 
 import pytest
 
 from engine.core.draft import Concern
+from engine.core.participation import Rules
 from engine.core.records import AgentState, Channel, Visibility
 from engine.core.scheduler import Place, Scheduler
-from engine.core.standing import Rules
-from engine.core.world import World
 from engine.loop.watch import Watch
 from tests.core.facts import AT, add_invitation, add_root, add_thread, later, rules, world
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from engine.core.participation import Rules
+    from engine.core.world import World
 
 
 def watch_of(facts: World, judged_by: Rules | None = None) -> Watch:

@@ -227,6 +227,13 @@ def test_large_cohort_is_paged(admin_client: Client) -> None:
     assert "page 1 of 3" in text_of(admin_client, f"{url}?p=x")
 
 
+def test_search_that_finds_too_much_says_so(admin_client: Client) -> None:
+    make_agents(*(f"agent-{i}" for i in range(21)))
+    url = members_url(make_cohort("field"))
+    assert "Only the first 20 are shown" in text_of(admin_client, f"{url}?q=agent")
+    assert "Only the first" not in text_of(admin_client, f"{url}?q=agent-1")
+
+
 def test_who_may_only_look_cannot_change(client: Client) -> None:
     (alder,) = make_agents("alder")
     field = make_cohort("field", alder)

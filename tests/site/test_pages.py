@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from wsgiref.util import setup_testing_defaults
 
 import pytest
-from django.test import Client
 
 from simsite.wsgi import application
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.test import Client
 
 INLINE = re.compile(r"<script(?![^>]*\bsrc=)[^>]*>|<style|\sstyle=|\son[a-z]+=", re.IGNORECASE)
 

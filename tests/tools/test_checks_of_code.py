@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 from importlib.metadata import distributions
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from scripts import licences, site_checks, sizes
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def function_of(lines: int) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from scripts import guards
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SOURCE = "def allowed(n):\n    return n > 0\n"
 TESTS = """

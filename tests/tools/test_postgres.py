@@ -6,13 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 
 from tests import postgres
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ASK = "import os, psycopg; print(psycopg.connect(os.environ['DATABASE_URL']).info.server_version // 10000)"

@@ -21,6 +21,7 @@ from engine.core.effects import (
 )
 from engine.core.group import TakenIn
 from engine.core.mentions import find_mentions
+from engine.core.participation import may_deal, opposite, owes
 from engine.core.records import (
     AgentSpec,
     AgentState,
@@ -33,7 +34,6 @@ from engine.core.records import (
     Thread,
     ThreadState,
 )
-from engine.core.standing import may_deal, opposite, owes
 
 if TYPE_CHECKING:
     from engine.core.draft import Draft

@@ -135,17 +135,9 @@ def reopen(draft: Draft, thread: Thread, *, caller: str, called: int | None, at:
     `caller` is what the person asked for. A pair that talks elsewhere, a side without a free seat
     and a side that left are reasons to refuse.
     """
-    for side in thread.sides:
-        if draft.is_out_for_good(side.agent):
-            return "partner_gone"
-        if len(draft.desk(side.agent).threads) >= draft.config.active_thread_threshold:
-            return "partner_full"
-        other = thread.other(side.agent)
-        open_roots = draft.desk(side.agent).threads
-        if other is not None and any(
-            draft.threads[r].other(side.agent) == other for r in open_roots
-        ):
-            return "pair_taken"
+    reason = _reopen_refusal(draft, thread)
+    if reason:
+        return reason
     draft.roots[thread.root] = replace(draft.roots[thread.root], closed=False)
     sides = [
         replace(side, called=at if called in {None, side.agent} else 0, viewed=at - 1, misses=0)
@@ -175,4 +167,19 @@ def reopen(draft: Draft, thread: Thread, *, caller: str, called: int | None, at:
             guidance=caller,
         ),
     )
+    return ""
+
+
+def _reopen_refusal(draft: Draft, thread: Thread) -> str:
+    for side in thread.sides:
+        if draft.is_out_for_good(side.agent):
+            return "partner_gone"
+        if len(draft.desk(side.agent).threads) >= draft.config.active_thread_threshold:
+            return "partner_full"
+        other = thread.other(side.agent)
+        open_roots = draft.desk(side.agent).threads
+        if other is not None and any(
+            draft.threads[r].other(side.agent) == other for r in open_roots
+        ):
+            return "pair_taken"
     return ""

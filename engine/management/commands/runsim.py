@@ -16,7 +16,7 @@ from engine.build import CHATS, CLOCKS, LLMS
 from engine.core.settings import RefusedSetting, configuration
 from engine.export.summary import summarise
 from engine.loop.ending import EndReason
-from engine.models import Run, Simulation
+from engine.models import Simulation
 from engine.runs.progress import progress_for
 
 if TYPE_CHECKING:
@@ -81,18 +81,10 @@ class Command(BaseCommand):
             raise SystemExit(code)
 
     def _report(self, driven: runs.Driven, *, as_json: bool) -> None:
-        summary = summarise(driven.run_id)
         if as_json:
-            self.stdout.write(json.dumps(summary))
-            return
-        run = Run.objects.get(pk=driven.run_id)
-        sentence = f" {run.detail}" if run.detail else ""
-        threads = ", ".join(f"{n} {kind}" for kind, n in summary["threads"].items() if n)
-        self.stdout.write(
-            f"Run {run.pk} of {summary['simulation']} is {run.status} ({run.end_reason}).{sentence}\n"
-            f"{summary['turns']} turns, {summary['messages']} messages, "
-            f"threads: {threads or 'none'}, {summary['proposals']} proposals."
-        )
+            self.stdout.write(json.dumps(summarise(driven.run_id)))
+        else:
+            self.stdout.write(runs.report(driven.run_id))
 
 
 def _begin(options: dict[str, Any]) -> runs.Begun:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.db.models import Q
+
 from engine.core.errors import RowRefused
 from engine.models import Message
 
@@ -19,43 +21,53 @@ CHUNK = 500
 
 
 class Keys:
-    """A cache of keys that were committed, asked for all missing ones of a group at once."""
+    """Finds keys: those of roots are cached, since a thread is named again and again."""
 
     def __init__(self, simulation: int) -> None:
         self._simulation = simulation
-        self._known: dict[int, int] = {}
+        self._roots: dict[int, int] = {}
 
-    def find(self, seqs: Iterable[int]) -> dict[int, int]:
-        """Return `seq` → key; raise `RowRefused` for a `seq` that no message has."""
+    def roots(self, seqs: Iterable[int]) -> dict[int, int]:
+        """Return `seq` → key; raise `RowRefused` for a `seq` that no stored root has."""
         wanted = set(seqs)
-        missing = sorted(wanted - self._known.keys())
-        found = dict(self.read(missing))
-        if len(found) < len(missing):
-            unknown = next(seq for seq in missing if seq not in found)
-            raise RowRefused(f"message {unknown} is unknown")
-        return found | {seq: self._known[seq] for seq in wanted if seq in self._known}
+        found = {seq: self._roots[seq] for seq in wanted & self._roots.keys()}
+        return found | self._read(wanted - found.keys(), Q(root__isnull=True))
 
-    def read(self, seqs: list[int]) -> Iterable[tuple[int, int]]:
-        """Yield (`seq`, key) of stored messages."""
-        stored = Message.objects.filter(simulation_id=self._simulation)
+    def messages(self, seqs: Iterable[int]) -> dict[int, int]:
+        """Return `seq` → key; raise `RowRefused` for a `seq` that no stored message has."""
+        return self._read(set(seqs), Q())
+
+    def keep(self, roots: dict[int, int]) -> None:
+        """Remember the keys of roots, once they are committed."""
+        if len(self._roots) + len(roots) > MOST_KEYS:
+            self._roots.clear()
+        self._roots.update(roots)
+
+    def _read(self, wanted: set[int], which: Q) -> dict[int, int]:
+        seqs = sorted(wanted)
+        stored = Message.objects.filter(which, simulation_id=self._simulation)
+        found: dict[int, int] = {}
         for start in range(0, len(seqs), CHUNK):
             chunk = stored.filter(seq__in=seqs[start : start + CHUNK])
-            yield from ((seq, key) for seq, key in chunk.values_list("seq", "pk") if seq)
-
-    def keep(self, keys: dict[int, int]) -> None:
-        """Remember keys of messages that are committed."""
-        if len(self._known) + len(keys) > MOST_KEYS:
-            self._known.clear()
-        self._known.update(keys)
+            found.update((seq, key) for seq, key in chunk.values_list("seq", "pk") if seq)
+        for seq in seqs:
+            if seq not in found:
+                raise RowRefused(f"message {seq} is unknown, or no root")
+        return found
 
 
-def named_seqs(group: Group) -> set[int]:
-    """Return the `seq` of every message that a row of the group names."""
+def named_roots(group: Group) -> set[int]:
+    """Return the `seq` of every root that a row of the group names."""
     seqs = {message.root for message in group.messages if message.root is not None}
     seqs.update(thread.root for thread in group.threads)
     seqs.update(decision.thread.root for decision in group.decisions)
-    for proposal in group.proposals:
-        seqs.update((proposal.root, proposal.summary_seq))
-    for invitation in group.invitations:
-        seqs.update((invitation.message, invitation.root))
+    seqs.update(proposal.root for proposal in group.proposals)
+    seqs.update(invitation.root for invitation in group.invitations)
+    return seqs
+
+
+def named_messages(group: Group) -> set[int]:
+    """Return the `seq` of every message, root or answer, that a row of the group names."""
+    seqs = {proposal.summary_seq for proposal in group.proposals}
+    seqs.update(invitation.message for invitation in group.invitations)
     return seqs

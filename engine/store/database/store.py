@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from django.db import DataError, IntegrityError, connection
 
+from cohorts.audit import record_outside_changes
 from engine.core.errors import Fenced, RowRefused
 from engine.store.database import reading
 from engine.store.database.beat import Pulse
@@ -70,6 +71,8 @@ class DjangoStore:
         return await self._read(partial(load, self._simulation, self._policy))
 
     async def load_gate(self) -> Gate:
+        """Read the topology; what moved it from outside the application is recorded first."""
+        await self._write_thread.do(partial(self._until_known, record_outside_changes))
         return await self._read(partial(load_gate, self._simulation, self._policy))
 
     async def commit(self, group: Group) -> None:

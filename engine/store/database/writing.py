@@ -22,7 +22,7 @@ from engine.models import (
     Turn,
 )
 from engine.store.database import rows
-from engine.store.database.keys import Keys, named_seqs
+from engine.store.database.keys import Keys, named_messages, named_roots
 from engine.store.database.topology import version_in_force, write_snapshot
 from engine.store.shape import check_shape
 
@@ -50,15 +50,16 @@ class Writer:
         A group that was stored before, by a commit whose answer was lost, is left as it is.
         """
         check_shape(group)
-        keys: dict[int, int] = {}
+        roots: dict[int, int] = {}
         with transaction.atomic():
             if self._pass_fence(group):
-                keys = self._write_messages(group)
-                self._write_talks(group, keys)
-                self._write_desks(group, keys)
+                roots = self._write_roots(group)
+                messages = self._write_answers(group, roots)
+                self._write_talks(group, messages)
+                self._write_desks(group, messages)
                 self._write_turns(group)
                 self._check_topology(group)
-        self._keys.keep(keys)
+        self._keys.keep(roots)
 
     def _pass_fence(self, group: Group) -> bool:
         """Take the number of the group; False if it is stored already.
@@ -83,14 +84,19 @@ class Writer:
         if version != group.topology_version:
             raise TopologyMoved(f"the topology is at version {version}")
 
-    def _write_messages(self, group: Group) -> dict[int, int]:
-        """Store the messages, roots before answers; return the key of every `seq` in use."""
+    def _write_roots(self, group: Group) -> dict[int, int]:
+        """Store what people wrote and the new roots; return the key of every root in use."""
         for taken in group.taken_in:
             self._take_in(taken)
-        keys = {taken.seq: taken.message_id for taken in group.taken_in}
-        keys |= self._insert((one for one in group.messages if one.root is None), keys)
-        keys |= self._keys.find(named_seqs(group) - keys.keys() - _new_answers(group))
-        return keys | self._insert((one for one in group.messages if one.root is not None), keys)
+        roots = {one.seq: one.message_id for one in group.taken_in if one.root is None}
+        roots |= self._insert((one for one in group.messages if one.root is None), {})
+        return roots | self._keys.roots(named_roots(group) - roots.keys())
+
+    def _write_answers(self, group: Group, roots: dict[int, int]) -> dict[int, int]:
+        """Store the new answers; return the key of every message in use."""
+        messages = roots | {one.seq: one.message_id for one in group.taken_in}
+        messages |= self._insert((one for one in group.messages if one.root is not None), roots)
+        return messages | self._keys.messages(named_messages(group) - messages.keys())
 
     def _insert(self, messages: Iterable[NewMessage], keys: dict[int, int]) -> dict[int, int]:
         new = [
@@ -188,10 +194,6 @@ class Writer:
         _upsert(Turn, turns, by=("simulation", "number"))
         calls = [rows.call_row(one, run=self._run) for one in group.calls]
         _upsert(LlmCall, calls, by=("run", "turn", "number"))
-
-
-def _new_answers(group: Group) -> set[int]:
-    return {message.seq for message in group.messages if message.root is not None}
 
 
 def _upsert(model: type[Row], new: list[Row], *, by: tuple[str, ...]) -> None:
