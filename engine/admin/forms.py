@@ -17,12 +17,14 @@ class SimulationForm(forms.ModelForm, SettingsForm):  # type: ignore[type-arg]
         model = Simulation
         fields: ClassVar = ["name", "description", "policy", "house_rules", "roster_chosen"]
         labels: ClassVar = {"policy": "Agents in no cohort", "roster_chosen": "Who takes part"}
+        help_texts: ClassVar = {"roster_chosen": ""}
         widgets: ClassVar = {
             "description": forms.Textarea(attrs={"rows": 3}),
             "house_rules": forms.Textarea(attrs={"rows": 8}),
-            "policy": forms.RadioSelect,
+            "policy": forms.RadioSelect(attrs={"class": "radiolist"}),
             "roster_chosen": forms.RadioSelect(
-                choices=[(False, "All active agents"), (True, "Only the agents that you choose")]
+                attrs={"class": "radiolist"},
+                choices=[(False, "All active agents"), (True, "Only the agents that you choose")],
             ),
         }
 

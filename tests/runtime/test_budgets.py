@@ -140,7 +140,7 @@ def test_calls_of_an_agent_keep_within_the_sliding_window(own: int | None, most:
 
 def test_window_is_remembered_by_the_next_run() -> None:
     society = make_society(1)
-    play(society, script=silent, calls_per_window=1, max_turns=2)
+    play(society, script=silent, calls_per_window=1, max_turns=1)
     assert len(society.tables.calls) == 1
     society.people.write_message(channel=1, text="Hello", at=society.starts_at)
     played = play(society, script=silent, calls_per_window=1)

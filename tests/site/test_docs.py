@@ -7,13 +7,18 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from django.core.management import BaseCommand, load_command_class
+
 from engine.core import errors
 from engine.core.effects import TurnOutcome
 from engine.core.records import Outcome, Status
+from engine.core.settings import SETTINGS, default_of
 from engine.loop.ending import EndReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from django.core.management import CommandParser
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -108,3 +113,34 @@ def test_links_of_documents_lead_somewhere() -> None:
         if not (document.parent / link).exists()
     ] == []
     assert (ROOT / "README.md", "CHANGELOG.md") in links
+
+
+def test_operations_list_every_setting_with_its_default() -> None:
+    defaults = {
+        setting.name: (default_of(setting, llm="anthropic"), default_of(setting, llm="offline"))
+        for setting in SETTINGS
+    }
+    text = (DOCS / "operations.md").read_text(encoding="utf-8")
+    body = text.split("\n## Settings of a simulation\n")[1].split("\n## ")[0]
+    documented = dict(re.findall(r"^\| `([a-z_]+)` \| ([^|]+) \|", body, flags=re.MULTILINE))
+
+    assert list(documented) == list(defaults)
+    assert [
+        name
+        for name, (usual, offline) in defaults.items()
+        if usual is not None
+        and documented[name] != (f"{usual:g}" if usual == offline else f"{usual:g}, offline 0")
+    ] == []
+
+
+def test_operations_list_every_option_of_runsim() -> None:
+    text = (DOCS / "operations.md").read_text(encoding="utf-8")
+    usage = text.split("\n### runsim\n")[1].split("```")[1]
+    parser = load_command_class("engine", "runsim").create_parser("manage.py", "runsim")
+    of_django = BaseCommand().create_parser("manage.py", "any")
+
+    def options(of: CommandParser) -> set[str]:
+        return {name for action in of._actions for name in action.option_strings}
+
+    ours = {name for name in options(parser) - options(of_django) if name.startswith("--")}
+    assert set(re.findall(r"--[a-z-]+", usage)) == ours
