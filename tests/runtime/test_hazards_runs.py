@@ -496,3 +496,17 @@ def test_mail_is_taken_in_once_when_it_is_looked_for_twice(
         played = play(at_home(1), write, script=silent, daily_posts=0, latency=1.0)
     assert texts(played) == ["hello"]
     assert caplog.messages == []
+
+
+def test_message_of_the_first_moment_is_read_by_those_who_begin() -> None:
+    """It is taken in while the run begins: nobody's first cursor may pass over it."""
+
+    async def write(live: Live) -> None:
+        live.society.people.write_message(channel=1, text="at once", at=live.clock.now())
+        live.beat()
+
+    played = play(at_home(2), write, script=by_phase(eager, post=skip))
+    assert {agent: state.bank for agent, state in played.tables.states.items()} == {
+        1: (1,),
+        2: (1,),
+    }
