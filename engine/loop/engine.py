@@ -153,15 +153,14 @@ class Engine:
         """Store the topology the run starts under, take in who is new, and judge everybody."""
         if self.config.max_minutes is not None:
             self._ends_at = self.clock.now() + timedelta(minutes=self.config.max_minutes)
-        await self.committer.hand_in(HandIn(effects=(Adopt(gate=self.world.gate),)))
         changed = tuple(
             AgentChanged(note=None, agent=spec.id, spec=spec) for spec in self._changed_meanwhile()
         )
         for change in changed:
             if change.agent not in self._known:
                 del self.world.agents[change.agent]
-        if changed:
-            await self.committer.hand_in(HandIn(effects=changed))
+        # In one group: a message that is taken in now must not slip behind a newcomer's cursor.
+        await self.committer.hand_in(HandIn(effects=(Adopt(gate=self.world.gate), *changed)))
         for thread in self.world.threads.values():
             self._idle_threads.watch(thread)
         await self.outside.read_mail()
