@@ -11,7 +11,7 @@ from django.urls import reverse
 from cohorts.models import Agent, TopologyChange
 from engine.admin.settings import GROUPS, SETTING_NAMES, SettingsForm, setting_in_words
 from engine.models import Channel, Inbox, RosterEntry, Simulation
-from tests.site.admin_rows import count_queries, make_rows
+from tests.site.admin_world import count_queries, make_rows
 
 if TYPE_CHECKING:
     from django.test import Client
