@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -18,6 +17,7 @@ from engine.store.database import DjangoStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from engine.core.config import RunConfig
     from engine.ports.clock import Clock
@@ -41,13 +41,10 @@ class Parts:
 def build(
     *, simulation_id: int, run_id: int, token: int, config: RunConfig, starts_at: datetime
 ) -> Parts:
-    """Make the parts of one run that holds the lease `token`.
-
-    A virtual clock begins at `starts_at`, or now if that is later: what a simulation has stamped
-    never lies in its future.
-    """
+    """Make the parts of one run that holds the lease `token`; a virtual clock begins at
+    `starts_at`."""
     virtual = config.clock == "virtual"
-    clock = VirtualClock(max(starts_at, datetime.now(UTC))) if virtual else RealClock()
+    clock = VirtualClock(starts_at) if virtual else RealClock()
     return Parts(
         clock=clock,
         llm=OfflineLlm(config.seed, clock, latency_seconds=config.latency_seconds),

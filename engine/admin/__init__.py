@@ -5,11 +5,16 @@ A page shows rows and calls functions of the layers below; it holds no rule of i
 
 from __future__ import annotations
 
+from django.contrib import admin
+
 from engine.admin.history import LlmCallAdmin, MessageAdmin, TurnAdmin
 from engine.admin.memories import MemoryAdmin
 from engine.admin.proposals import ProposalAdmin
 from engine.admin.runs import RunAdmin
 from engine.admin.simulations import SimulationAdmin
+
+# The admin is the whole site: there is nothing else to view.
+admin.site.site_url = None
 
 __all__ = [
     "LlmCallAdmin",

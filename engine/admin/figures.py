@@ -29,7 +29,7 @@ _THREAD_WORDS: Final = {
     "open": "open now",
     "proposal": "ended with a proposal",
     "no_proposal": "ended without one",
-    "timeout": "fell silent",
+    "timeout": "came to no conclusion",
     "lost": "could not go on",
 }
 

@@ -17,6 +17,7 @@ class SimulationForm(forms.ModelForm, SettingsForm):  # type: ignore[type-arg]
         model = Simulation
         fields: ClassVar = ["name", "description", "policy", "house_rules", "roster_chosen"]
         labels: ClassVar = {"policy": "Agents in no cohort", "roster_chosen": "Who takes part"}
+        help_texts: ClassVar = {"roster_chosen": ""}
         widgets: ClassVar = {
             "description": forms.Textarea(attrs={"rows": 3}),
             "house_rules": forms.Textarea(attrs={"rows": 8}),
@@ -55,6 +56,9 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        for field in self.fields.values():
+            # In a table the labels are the heads of columns, which name nothing to a screen reader.
+            field.widget.attrs["aria-label"] = field.label
         if self.instance.pk:
             self.fields["visibility"].disabled = True
             self.fields["visibility"].help_text = "It cannot be changed later."

@@ -8,20 +8,14 @@ from django.contrib import admin
 from django.urls import reverse
 from django.utils.html import format_html
 
-from engine.admin.pages import HistoryAdmin, badge, seconds_in_words
+from engine.admin.pages import HistoryAdmin, badge, in_usd, seconds_in_words
 from engine.admin.text import render_text, show_unseen
 from engine.models import LlmCall, Message, Turn
 
 if TYPE_CHECKING:
     from django.utils.safestring import SafeString
 
-NANO = 1_000_000_000
 _START_A_RUN = "Start a run: manage.py runsim --simulation NAME."
-
-
-def in_usd(nano_usd: int) -> str:
-    """Return an amount of money in US dollars, to the hundredth of a cent."""
-    return f"${nano_usd / NANO:,.4f}"
 
 
 @admin.register(Turn)

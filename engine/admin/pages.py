@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
@@ -14,12 +14,14 @@ from django.utils.html import format_html
 if TYPE_CHECKING:
     from django.db import models
     from django.db.models import QuerySet
+    from django.db.models.expressions import Combinable
     from django.http import HttpRequest
     from django.utils.safestring import SafeString
 
 PAGED_AT_MOST: Final = 5_000
 """Rows that a history list can be paged through; filters and search reach the older ones."""
 _KEY_DIGITS: Final = 18
+_NANO: Final = 1_000_000_000
 
 
 class BoundedPaginator(Paginator):  # type: ignore[type-arg]
@@ -38,8 +40,10 @@ class HistoryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     actions = None
     paginator = BoundedPaginator
     show_full_result_count = False
+    # Counting behind each filter would read the whole table for each.
+    show_facets = admin.ShowFacets.NEVER
     list_per_page = 50
-    ordering = ("-pk",)
+    ordering: ClassVar[tuple[str | Combinable, ...] | list[str | Combinable] | None] = ("-pk",)
     sortable_by = ()
     empty_hint = ""
 
@@ -89,6 +93,11 @@ def person_of(request: HttpRequest) -> str:
 def badge(value: str, label: str) -> SafeString:
     """Return a state as words in a frame; its colour only repeats what the words say."""
     return format_html('<span class="sim-badge sim-badge-{}">{}</span>', value, label)
+
+
+def in_usd(nano_usd: int) -> str:
+    """Return an amount of money in US dollars, to the hundredth of a cent."""
+    return f"${nano_usd / _NANO:,.4f}"
 
 
 def seconds_in_words(seconds: float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.contrib import admin
-from django.db.models import Case, IntegerField, Value, When
+from django.db.models import Case, When
 from django.http import HttpResponseNotAllowed, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
@@ -17,7 +17,6 @@ from engine.admin.writing import may_read, may_review, review
 from engine.models import Proposal
 
 if TYPE_CHECKING:
-    from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
     from django.urls import URLPattern
     from django.utils.safestring import SafeString
@@ -28,6 +27,7 @@ STATE_WORDS = {
     "declined": "declined",
     "revised": "revision asked for",
 }
+_WAITS_FIRST = Case(When(state=Proposal.State.PENDING, then=0), default=1).asc()
 
 
 @admin.register(Proposal)
@@ -37,15 +37,8 @@ class ProposalAdmin(HistoryAdmin):
     list_select_related = ("simulation", "proposer", "confirmer")
     search_fields = ("=proposer__slug", "=confirmer__slug")
     search_help_text = "The id of one of the two agents."
+    ordering = (_WAITS_FIRST, "-pk")
     empty_hint = "No proposal yet: agents make them at the end of a thread, during a run."
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Proposal]:
-        rows: QuerySet[Proposal] = super().get_queryset(request)
-        waits = When(state=Proposal.State.PENDING, then=Value(0))
-        return rows.annotate(place=Case(waits, default=Value(1), output_field=IntegerField()))
-
-    def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
-        return ("place", "-pk")
 
     @admin.display(description="proposal")
     def title(self, proposal: Proposal) -> str:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from django.contrib import admin
 from django.template.response import TemplateResponse
 from django.utils import timezone
+from django.utils.formats import date_format
 
 from engine.admin.figures import list_figures, page_figures, turns_per_agent, with_counts
 from engine.admin.pages import HistoryAdmin, badge, frame, seconds_in_words
-from engine.admin.settings import setting_label
+from engine.admin.settings import setting_in_words
 from engine.models import Run, TopologySnapshot
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class RunAdmin(HistoryAdmin):
         "simulation",
         "status_word",
         "why_ended",
-        "started_at",
+        "started",
         "duration",
         "turns",
         "llm_calls",
@@ -55,9 +56,8 @@ class RunAdmin(HistoryAdmin):
         "proposals",
         "started_by",
     )
-    list_filter = ("status", "end_reason", "simulation")
+    list_filter = ("status", "simulation")
     list_select_related = ("simulation",)
-    date_hierarchy = None
     empty_hint = (
         "No run yet. Start one: manage.py runsim --simulation NAME --llm offline --until-idle."
     )
@@ -77,6 +77,12 @@ class RunAdmin(HistoryAdmin):
     @admin.display(description="why it ended")
     def why_ended(self, run: Run) -> str:
         return END_WORDS.get(run.end_reason, "–")
+
+    @admin.display(description="started")
+    def started(self, run: Run) -> str:
+        return (
+            date_format(timezone.localtime(run.started_at), "j M Y H:i") if run.started_at else "–"
+        )
 
     @admin.display(description="duration")
     def duration(self, run: Run) -> str:
@@ -133,11 +139,8 @@ def duration_of(run: Run) -> str:
 
 
 def _configuration(run: Run) -> list[tuple[str, str]]:
-    """Return what was asked for, in plain words; None means that there is no limit."""
-    return [
-        (setting_label(name), "no limit" if value is None else str(value))
-        for name, value in run.configuration.items()
-    ]
+    """Return what was asked for, in plain words."""
+    return [setting_in_words(name, value) for name, value in run.configuration.items()]
 
 
 def _snapshots(run: Run) -> list[dict[str, object]]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from django import forms
 
+from engine.admin.pages import in_usd
 from engine.core.settings import SETTINGS, Setting, default_of
 
 _SETTINGS: Final = {setting.name: setting for setting in SETTINGS}
@@ -154,7 +155,31 @@ GROUPS: Final = (
 )
 
 
-def setting_label(name: str) -> str:
-    """Return a setting's name in plain words; a name that has no field, as it is."""
+_OF_A_RUN: Final = {
+    "policy": "Agents in no cohort",
+    "llm": "Model",
+    "chat": "Chat",
+    "clock": "Clock",
+    "seed": "Seed of chance",
+    "time_zone": "Time zone",
+    "latency_seconds": "Simulated seconds per answer",
+    "house_rules": "House rules",
+    "until_idle": "Ends when nothing is left to do",
+    "max_turns": "At most so many turns",
+    "max_minutes": "At most so many minutes",
+    "max_calls": "At most so many model calls",
+    "max_nano_usd": "At most so much money",
+}
+
+
+def setting_in_words(name: str, value: object) -> tuple[str, str]:
+    """Return the label and the value of one entry of a run's configuration."""
     field = SettingsForm.base_fields.get(name)
-    return str(field.label) if field else name.replace("_", " ").capitalize()
+    label = str(field.label) if field else _OF_A_RUN.get(name, name)
+    if value is None:
+        return label, "no limit"
+    if isinstance(value, bool):
+        return label, "yes" if value else "no"
+    if name == "max_nano_usd" and isinstance(value, int):
+        return label, in_usd(value)
+    return label, f"{value:g}" if isinstance(value, float) else str(value)

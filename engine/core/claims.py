@@ -104,6 +104,12 @@ class Budget:
         for agent, at in calls:
             self._window[agent].append(at)
 
+    def count(self, agent: int, *, n_calls: int, nano_usd: int) -> None:
+        """Count calls that an agent made, and paid, before this budget was there."""
+        self.n_calls += n_calls
+        self.spent_nano_usd += nano_usd
+        self._calls_of[agent] += n_calls
+
     def refusal(
         self, spec: AgentSpec, now: datetime, *, n_threads: int, nano_usd: int | None = None
     ) -> Spent | None:

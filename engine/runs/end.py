@@ -10,7 +10,6 @@ from django.utils import timezone
 from engine.export.summary import summarise
 from engine.loop.ending import Ending, EndReason
 from engine.models import Run, RunLease, Turn
-from engine.models.runs import LIVE
 from engine.store.database import LeaseState, give_back_lease, take_lease
 
 if TYPE_CHECKING:
@@ -18,55 +17,50 @@ if TYPE_CHECKING:
 
     from engine.loop.figures import Figures
 
-_PAUSES = frozenset(
-    {
-        EndReason.MONEY_CAP,
-        EndReason.CALL_CAP,
-        EndReason.CIRCUIT_OPEN,
-        EndReason.PAUSE_REQUESTED,
-    }
-)
+#: The states of a run that somebody drives.
+DRIVEN = (Run.Status.RUNNING, Run.Status.STOPPING)
+_STATUSES = {
+    EndReason.MONEY_CAP: Run.Status.PAUSED,
+    EndReason.CALL_CAP: Run.Status.PAUSED,
+    EndReason.CIRCUIT_OPEN: Run.Status.PAUSED,
+    EndReason.PAUSE_REQUESTED: Run.Status.PAUSED,
+    EndReason.STOPPED: Run.Status.STOPPED,
+    EndReason.FAILED: Run.Status.FAILED,
+    EndReason.INTERRUPTED: Run.Status.INTERRUPTED,
+}
 
 
 def status_after(reason: EndReason) -> Run.Status:
     """Return the state that a run is in after it ended, or paused, for this reason."""
-    if reason in _PAUSES:
-        return Run.Status.PAUSED
-    match reason:
-        case EndReason.STOPPED:
-            return Run.Status.STOPPED
-        case EndReason.FAILED:
-            return Run.Status.FAILED
-        case EndReason.INTERRUPTED:
-            return Run.Status.INTERRUPTED
-    return Run.Status.COMPLETED
+    return _STATUSES.get(reason, Run.Status.COMPLETED)
 
 
-def end(run_id: int, *, token: int, ending: Ending, figures: Figures, at: datetime) -> None:
+def end(run_id: int, *, token: int, ending: Ending, figures: Figures | None, at: datetime) -> bool:
     """Write how a run ended, `at` the time of its own clock, and give its lease back.
 
-    A driver that lost the lease writes nothing.
+    A driver that lost the lease writes nothing; False then. Without `figures` the run ended
+    before it had any.
     """
-    status = status_after(ending.reason)
     with transaction.atomic():
         lease = RunLease.objects.select_for_update().filter(run_id=run_id, token=token).first()
         if lease is None:
-            return
-        _close_what_runs(run_id)
-        _keep_figures(lease, figures)
-        Run.objects.filter(pk=run_id, status__in=LIVE).update(
-            status=status,
-            end_reason=ending.reason,
-            detail=ending.sentence,
-            finished_at=None if status == Run.Status.PAUSED else at,
-        )
-        Run.objects.filter(pk=run_id).update(summary=summarise(run_id))
-    give_back_lease(lease.simulation_id, token=token)
+            return False
+        if figures is not None:
+            lease.counters = figures.as_counters()
+            lease.save(update_fields=["counters"])
+        _conclude(run_id, ending, at=at)
+        give_back_lease(lease.simulation_id, token=token)
+    return True
 
 
-def mark_stopping(run_id: int) -> None:
+def mark_stopping(run_id: int, *, token: int) -> None:
     """Say that a run is on its way to its end: no new turns, those in flight finish."""
-    Run.objects.filter(pk=run_id, status=Run.Status.RUNNING).update(status=Run.Status.STOPPING)
+    Run.objects.filter(
+        pk=run_id,
+        status=Run.Status.RUNNING,
+        simulation__lease__run=run_id,
+        simulation__lease__token=token,
+    ).update(status=Run.Status.STOPPING)
 
 
 def interrupt(run: Run, lease: LeaseState) -> bool:
@@ -74,23 +68,24 @@ def interrupt(run: Run, lease: LeaseState) -> bool:
     token = take_lease(run.simulation_id, None, known_token=lease.token, owner="", seconds=0.0)
     if token is None:
         return False
+    died = Ending(reason=EndReason.INTERRUPTED, sentence="Its driver died.")
     with transaction.atomic():
-        _close_what_runs(run.pk)
-        Run.objects.filter(pk=run.pk, status__in=LIVE).update(
-            status=Run.Status.INTERRUPTED,
-            end_reason=Run.EndReason.INTERRUPTED,
-            detail="Its driver died.",
-            finished_at=timezone.now(),
-        )
-        Run.objects.filter(pk=run.pk).update(summary=summarise(run.pk))
+        _conclude(run.pk, died, at=timezone.now())
     return True
 
 
-def _close_what_runs(run_id: int) -> None:
-    """Mark turns that will never end; calls that died in flight stay booked at their estimate."""
+def _conclude(run_id: int, ending: Ending, *, at: datetime) -> None:
+    """Move a driven run to where its ending leads, and mark turns that will never end.
+
+    Calls that died in flight stay booked at their estimate.
+    """
     Turn.objects.filter(run_id=run_id, outcome="running").update(outcome="interrupted")
-
-
-def _keep_figures(lease: RunLease, figures: Figures) -> None:
-    lease.counters = figures.as_counters()
-    lease.save(update_fields=["counters"])
+    status = status_after(ending.reason)
+    n_ended = Run.objects.filter(pk=run_id, status__in=DRIVEN).update(
+        status=status,
+        end_reason=ending.reason,
+        detail=ending.sentence,
+        finished_at=None if status == Run.Status.PAUSED else at,
+    )
+    if n_ended:
+        Run.objects.filter(pk=run_id).update(summary=summarise(run_id))

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models import Count, Sum
 from django.utils import timezone
 
 from cohorts.triggers import missing_triggers
 from engine.core.config import RunConfig
-from engine.models import Run, RunControl
+from engine.models import LlmCall, Run, RunControl, RunLease, Turn
 from engine.models.runs import LIVE
 from engine.runs.end import interrupt
 from engine.store.database import LeaseState, read_lease, take_lease
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from engine.models import Simulation
 
 
@@ -30,14 +33,34 @@ class RunIsLive(RunRefused):
     """The simulation has a live run; the message names it, its host and its state."""
 
 
+class _TakenMeanwhile(Exception):
+    """Somebody else was quicker; what we wrote is rolled back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """What an agent's calls in a run have cost until now."""
+
+    agent: int
+    n_calls: int
+    nano_usd: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """A run whose lease is ours."""
+    """A run whose lease is ours, as it goes on from here.
+
+    A virtual clock begins at `starts_at`, which is not before anything the simulation has
+    stamped. `config` counts turns from here on, and `spent` is what earlier legs of a resumed run
+    have used up.
+    """
 
     simulation_id: int
     run_id: int
     token: int
     config: RunConfig
+    starts_at: datetime
+    spent: tuple[Spending, ...] = ()
 
 
 def begin(simulation: Simulation, config: RunConfig, *, who: str) -> Begun:
@@ -57,13 +80,20 @@ def begin(simulation: Simulation, config: RunConfig, *, who: str) -> Begun:
                 started_by=who,
                 code_version=settings.CODE_VERSION,
                 seed=config.seed,
-                started_at=timezone.now(),
             )
             RunControl.objects.create(run=run)
-            token = _take(simulation, run, lease)
-    except IntegrityError as error:
-        raise RunIsLive(f"Another run of {simulation.name} began at this moment.") from error
-    return Begun(simulation_id=simulation.pk, run_id=run.pk, token=token, config=config)
+            token = _take(run, lease)
+            starts_at = _first_moment(simulation, config)
+            Run.objects.filter(pk=run.pk).update(started_at=starts_at)
+    except (IntegrityError, _TakenMeanwhile) as error:
+        raise RunIsLive(_quicker_sentence(simulation)) from error
+    return Begun(
+        simulation_id=simulation.pk,
+        run_id=run.pk,
+        token=token,
+        config=config,
+        starts_at=starts_at,
+    )
 
 
 def resume(
@@ -74,32 +104,37 @@ def resume(
 ) -> Begun:
     """Go on with a simulation's paused run, with its stored settings; caps may be raised.
 
-    Raises `RunIsLive` while it is driven, and `RunRefused` if no run is paused.
+    A cap that a person has raised meanwhile holds, too. Raises `RunIsLive` while the run is
+    driven, and `RunRefused` if none is paused.
     """
     _check_triggers()
     run = Run.objects.filter(simulation=simulation, status__in=LIVE).first()
+    lease = read_lease(simulation.pk)
     if run is None:
         raise RunRefused(f"No run of {simulation.name} is paused: start one without --resume.")
-    lease = read_lease(simulation.pk)
     if run.status != Run.Status.PAUSED:
+        if lease.is_expired:
+            raise RunRefused(f"Run {run.pk} of {simulation.name} died: start one without --resume.")
         raise RunIsLive(_live_sentence(simulation, run, lease))
-    config = RunConfig(**run.configuration)
-    config = replace(
-        config,
-        max_calls=config.max_calls if max_calls is None else max_calls,
-        max_nano_usd=config.max_nano_usd if max_nano_usd is None else max_nano_usd,
+    raised = {"max_calls": max_calls, "max_nano_usd": max_nano_usd}
+    raised = {name: cap for name, cap in raised.items() if cap is not None}
+    try:
+        with transaction.atomic():
+            token = _take(run, lease)
+            RunControl.objects.filter(run=run).update(wish=RunControl.Wish.RUN, **raised)
+            config = _with_raised_caps(run)
+            _set_running(run, config)
+            starts_at = _first_moment(simulation, config)
+    except _TakenMeanwhile as error:
+        raise RunIsLive(_quicker_sentence(simulation)) from error
+    return Begun(
+        simulation_id=simulation.pk,
+        run_id=run.pk,
+        token=token,
+        config=_for_the_rest(run, config),
+        starts_at=starts_at,
+        spent=_spent(run),
     )
-    with transaction.atomic():
-        RunControl.objects.filter(run=run).update(
-            wish=RunControl.Wish.RUN, max_calls=max_calls, max_nano_usd=max_nano_usd
-        )
-        token = _take(simulation, run, lease)
-        n_resumed = Run.objects.filter(pk=run.pk, status=Run.Status.PAUSED).update(
-            status=Run.Status.RUNNING, end_reason="", detail="", configuration=asdict(config)
-        )
-        if not n_resumed:
-            raise RunIsLive(f"Run {run.pk} of {simulation.name} is no longer paused.")
-    return Begun(simulation_id=simulation.pk, run_id=run.pk, token=token, config=config)
 
 
 def _check_triggers() -> None:
@@ -120,21 +155,69 @@ def _clear_the_way(simulation: Simulation) -> LeaseState:
     if live.status == Run.Status.PAUSED or not lease.is_expired:
         raise RunIsLive(_live_sentence(simulation, live, lease))
     if not interrupt(live, lease):
-        raise RunIsLive(f"Another run of {simulation.name} began at this moment.")
+        raise RunIsLive(_quicker_sentence(simulation))
     return read_lease(simulation.pk)
 
 
-def _take(simulation: Simulation, run: Run, lease: LeaseState) -> int:
+def _take(run: Run, lease: LeaseState) -> int:
     token = take_lease(
-        simulation.pk,
+        run.simulation_id,
         run.pk,
         known_token=lease.token,
         owner=f"{socket.gethostname()}:{os.getpid()}",
         seconds=settings.SIM_LEASE_SECONDS,
     )
     if token is None:
-        raise RunIsLive(f"Another driver has taken {simulation.name} at this moment.")
+        raise _TakenMeanwhile
     return token
+
+
+def _first_moment(simulation: Simulation, config: RunConfig) -> datetime:
+    """Return now, or for a virtual clock the last stamp of the simulation, if that is later."""
+    now = timezone.now()
+    wrote_at = RunLease.objects.values_list("wrote_at", flat=True).get(simulation=simulation)
+    if config.clock == "virtual" and wrote_at is not None:
+        return max(now, wrote_at)
+    return now
+
+
+def _with_raised_caps(run: Run) -> RunConfig:
+    control = RunControl.objects.get(run=run)
+    config = RunConfig(**run.configuration)
+    return replace(
+        config,
+        max_calls=config.max_calls if control.max_calls is None else control.max_calls,
+        max_nano_usd=config.max_nano_usd if control.max_nano_usd is None else control.max_nano_usd,
+    )
+
+
+def _set_running(run: Run, config: RunConfig) -> None:
+    n_resumed = Run.objects.filter(pk=run.pk, status=Run.Status.PAUSED).update(
+        status=Run.Status.RUNNING, end_reason="", detail="", configuration=asdict(config)
+    )
+    if not n_resumed:
+        raise _TakenMeanwhile
+
+
+def _for_the_rest(run: Run, config: RunConfig) -> RunConfig:
+    """Return the configuration with the turns that are left of its limit."""
+    if config.max_turns is None:
+        return config
+    return replace(config, max_turns=config.max_turns - Turn.objects.filter(run=run).count())
+
+
+def _spent(run: Run) -> tuple[Spending, ...]:
+    calls = LlmCall.objects.filter(run=run).order_by("agent").values_list("agent")
+    sums = calls.annotate(n=Count("id"), cost=Sum("cost_nano_usd", default=0))
+    return tuple(Spending(agent=agent, n_calls=n, nano_usd=cost) for agent, n, cost in sums)
+
+
+def _quicker_sentence(simulation: Simulation) -> str:
+    """Return the sentence about the run that began while ours did."""
+    live = Run.objects.filter(simulation=simulation, status__in=LIVE).first()
+    if live is None:
+        return f"Another run of {simulation.name} began and ended at this moment: try again."
+    return _live_sentence(simulation, live, read_lease(simulation.pk))
 
 
 def _live_sentence(simulation: Simulation, run: Run, lease: LeaseState) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from django.db import transaction
-
+from cohorts.audit import Action, change
 from cohorts.names import CHANNEL_LIKE, CHANNEL_PATTERN, SLUG_LIKE, SLUG_PATTERN
 from engine.models import Channel, ChannelMember, RosterEntry, Run, Simulation
 from engine.models.runs import LIVE
@@ -15,22 +14,29 @@ from engine.runs.start import RunIsLive, RunRefused
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cohorts.audit import Audit
+
 #: Where everybody meets when nobody named a channel.
 FIRST_CHANNEL = "general"
 
 
-def simulation_named(name: str, *, channels: Sequence[str] = ()) -> Simulation:
-    """Return the simulation, made with all active agents and these public channels if unknown.
+def simulation_named(
+    name: str, *, channels: Sequence[str] = (), fresh: bool = False, who: str
+) -> Simulation:
+    """Return the simulation, made with all active agents if unknown, with these public channels.
 
-    Raises `RunRefused` for a name, or a channel, that cannot be one.
+    With `fresh` a known one begins anew (see `fresh_world`). Raises `RunRefused` for a name, or a
+    channel, that cannot be one.
     """
     if not re.fullmatch(SLUG_PATTERN, name):
         raise RunRefused(f'"{name}" cannot name a simulation: it must be {SLUG_LIKE}.')
     for channel in channels:
         if not re.fullmatch(CHANNEL_PATTERN, channel):
             raise RunRefused(f'"{channel}" cannot name a channel: it must be {CHANNEL_LIKE}.')
-    with transaction.atomic():
+    with change(who):
         simulation, is_new = Simulation.objects.get_or_create(name=name)
+        if fresh and not is_new:
+            simulation = fresh_world(simulation, who=who)
         known = set(simulation.channels.values_list("name", flat=True))
         wanted = channels or ((FIRST_CHANNEL,) if is_new else ())
         for channel in dict.fromkeys(wanted):
@@ -39,17 +45,14 @@ def simulation_named(name: str, *, channels: Sequence[str] = ()) -> Simulation:
     return simulation
 
 
-def fresh_world(simulation: Simulation) -> Simulation:
+def fresh_world(simulation: Simulation, *, who: str) -> Simulation:
     """Start an empty world under the name of an old one, which keeps everything as NAME-1, -2 …
 
     Roster, channels and settings are the same; nothing is deleted. Raises `RunIsLive` while a run
     of the old one is live.
     """
-    live = Run.objects.filter(simulation=simulation, status__in=LIVE).first()
-    if live is not None:
-        raise RunIsLive(f"Run {live.pk} of {simulation.name} is {live.status}: stop it first.")
-    with transaction.atomic():
-        old = Simulation.objects.select_for_update().get(pk=simulation.pk)
+    with change(who) as audit:
+        old = _free_to_move(simulation)
         name, old.name = old.name, _free_name(old.name)
         old.save(update_fields=["name"])
         fresh = Simulation.objects.create(
@@ -64,11 +67,22 @@ def fresh_world(simulation: Simulation) -> Simulation:
             RosterEntry(simulation=fresh, agent_id=agent)
             for agent in old.roster_entries.order_by("pk").values_list("agent_id", flat=True)
         )
-        _copy_channels(old, fresh)
+        _copy_channels(old, fresh, audit)
     return fresh
 
 
-def _copy_channels(old: Simulation, fresh: Simulation) -> None:
+def _free_to_move(simulation: Simulation) -> Simulation:
+    """Return the simulation, locked: a run that begins at this moment waits, or is seen."""
+    locked = Simulation.objects.select_for_update().get(pk=simulation.pk)
+    live = Run.objects.filter(simulation=locked, status__in=LIVE).first()
+    if live is not None:
+        raise RunIsLive(f"Run {live.pk} of {locked.name} is {live.status}: stop it first.")
+    if locked.name != simulation.name:
+        raise RunIsLive(f"Somebody began {simulation.name} afresh at this moment: try again.")
+    return locked
+
+
+def _copy_channels(old: Simulation, fresh: Simulation, audit: Audit) -> None:
     for channel in old.channels.order_by("pk"):
         copy = Channel.objects.create(
             simulation=fresh,
@@ -76,9 +90,12 @@ def _copy_channels(old: Simulation, fresh: Simulation) -> None:
             topic=channel.topic,
             visibility=channel.visibility,
         )
-        members = ChannelMember.objects.filter(channel=channel).order_by("pk")
-        for agent in members.values_list("agent_id", flat=True):
+        members = channel.channel_members.order_by("pk").values_list("agent_id", "agent__slug")
+        for agent, slug in members:
             ChannelMember.objects.create(channel=copy, agent_id=agent)
+            audit.note(
+                Action.CHANNEL_MEMBER_ADDED, agent=slug, detail=f"#{copy.name} in {fresh.name}"
+            )
 
 
 def _free_name(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,7 +19,6 @@ from engine.core.participation import (
     pair_refusal,
 )
 from engine.core.records import InvitationKind, PairHistory, Side, Status
-from engine.core.world import World
 from tests.core.facts import (
     AT,
     PRIVATE,
@@ -34,6 +33,9 @@ from tests.core.facts import (
     thread,
     world,
 )
+
+if TYPE_CHECKING:
+    from engine.core.world import World
 
 
 def answering(facts: World, one: int, seq: int, **settings: Any) -> str:

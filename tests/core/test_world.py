@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.core.records import AgentState, Root, Status
-from engine.core.world import World
 from tests.core.facts import (
     PRIVATE,
     PUBLIC,
@@ -19,6 +20,9 @@ from tests.core.facts import (
     topology,
     world,
 )
+
+if TYPE_CHECKING:
+    from engine.core.world import World
 
 
 def unread(facts: World, one: int, most: int = 40) -> list[int]:
@@ -134,13 +138,27 @@ def test_kept_back_counts_no_channel_that_was_not_joined() -> None:
 
 def test_mates_are_whom_the_gate_permits() -> None:
     facts = world(5, {"north": (1, 2), "south": (2, 3), "east": (4,)})
-    assert [facts.mates(one) for one in (1, 2, 4, 5)] == [[2, 5], [1, 3, 5], [5], [1, 2, 3, 4]]
+    mates = [facts.some_mates(one, 9, Random(1)) for one in (1, 2, 4, 5)]
+    assert mates == [[2, 5], [1, 3, 5], [5], [1, 2, 3, 4]]
+
+
+def test_some_mates_are_no_more_than_asked_for_and_change_with_luck() -> None:
+    facts = world(30, {"north": tuple(range(1, 31))})
+    samples = [facts.some_mates(1, 4, Random(seed)) for seed in range(5)]
+    assert {len(sample) for sample in samples} == {4}
+    assert all(sample == sorted(set(sample)) and 1 not in sample for sample in samples)
+    assert len({tuple(sample) for sample in samples}) > 1
+
+
+def test_some_mates_of_an_agent_that_reads_nobody_are_none() -> None:
+    facts = world(2, {"north": (1,)}, policy="isolated")
+    assert facts.some_mates(2, 4, Random(1)) == []
 
 
 def test_indexed_agent_stands_once_under_its_keys() -> None:
     facts = world(2, {"north": (1, 2)})
     facts.index_agent(replace(facts.agents[1], bot_name="Other"))
-    assert facts.mates(2) == [1]
+    assert facts.some_mates(2, 9, Random(1)) == [1]
     assert facts.handles["other"] == 1
 
 

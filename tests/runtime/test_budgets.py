@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,8 @@ from tests.runtime.scripted_llm import ScriptedLlm, by_phase, eager, silent
 from tests.runtime.society import Live, Society, make_agent, make_society, play
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from engine.ports.clock import Clock
     from engine.ports.llm import Llm
 
@@ -139,7 +140,7 @@ def test_calls_of_an_agent_keep_within_the_sliding_window(own: int | None, most:
 
 def test_window_is_remembered_by_the_next_run() -> None:
     society = make_society(1)
-    play(society, script=silent, calls_per_window=1, max_turns=2)
+    play(society, script=silent, calls_per_window=1, max_turns=1)
     assert len(society.tables.calls) == 1
     society.people.write_message(channel=1, text="Hello", at=society.starts_at)
     played = play(society, script=silent, calls_per_window=1)

@@ -68,5 +68,5 @@ def make_first_user() -> str | None:
     if users.exists():
         return None
     password = secrets.token_urlsafe(12)
-    users.create_superuser(LOG_IN, password=password)  # type: ignore[attr-defined]
+    users.create_superuser(LOG_IN, password=password)
     return password

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import os
 import secrets
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
@@ -36,6 +37,29 @@ _EXITS = {
     EndReason.CIRCUIT_OPEN: PAUSED,
     EndReason.PAUSE_REQUESTED: PAUSED,
 }
+#: The largest number that every database can store.
+MOST: Final = 2**63 - 1
+_BOUNDS = {
+    "seed": (-MOST, MOST),
+    "latency": (0, 3600),
+    "max_turns": (1, MOST),
+    "max_minutes": (0.001, 10**6),
+    "max_calls": (1, MOST),
+}
+_NOT_RESUMED = (
+    "channels",
+    "llm",
+    "chat",
+    "policy",
+    "concurrent_turns",
+    "turn_delay",
+    "seed",
+    "latency",
+    "clock",
+    "max_turns",
+    "max_minutes",
+    "until_idle",
+)
 
 
 class Command(BaseCommand):
@@ -49,14 +73,14 @@ class Command(BaseCommand):
         begin.add_argument("--fresh", action="store_true", help="start an empty world")
         begin.add_argument("--resume", action="store_true", help="go on with a paused run")
         parser.add_argument("--channels", default="", metavar="A,B", help="make these if missing")
-        parser.add_argument("--llm", choices=LLMS, default="offline")
-        parser.add_argument("--chat", choices=CHATS, default="local")
+        parser.add_argument("--llm", choices=LLMS)
+        parser.add_argument("--chat", choices=CHATS)
         parser.add_argument("--policy", choices=[str(one) for one in Simulation.Policy.values])
         parser.add_argument("--concurrent-turns", type=int, metavar="N")
         parser.add_argument("--turn-delay", type=float, metavar="S")
         parser.add_argument("--seed", type=int, metavar="N")
-        parser.add_argument("--latency", type=float, default=0.0, metavar="S")
-        parser.add_argument("--clock", choices=CLOCKS, default="real")
+        parser.add_argument("--latency", type=float, metavar="S")
+        parser.add_argument("--clock", choices=CLOCKS)
         parser.add_argument("--max-turns", type=int, metavar="N")
         parser.add_argument("--max-minutes", type=float, metavar="M")
         parser.add_argument("--max-calls", type=int, metavar="N")
@@ -82,6 +106,8 @@ class Command(BaseCommand):
 
     def _report(self, driven: runs.Driven, *, as_json: bool) -> None:
         if as_json:
+            if driven.ending.sentence:
+                self.stderr.write(driven.ending.sentence)
             self.stdout.write(json.dumps(summarise(driven.run_id)))
         else:
             self.stdout.write(runs.report(driven.run_id))
@@ -90,16 +116,23 @@ class Command(BaseCommand):
 def _begin(options: dict[str, Any]) -> runs.Begun:
     """Check everything that was asked, then begin; nothing is written for a wrong word."""
     _check_numbers(options)
-    channels = [name.strip() for name in options["channels"].split(",") if name.strip()]
-    stored = Simulation.objects.filter(name=options["simulation"]).first()
-    config = _configuration(options, stored)
-    simulation = runs.simulation_named(options["simulation"], channels=channels)
-    if options["fresh"]:
-        simulation = runs.fresh_world(simulation)
-    return runs.begin(simulation, config, who=getpass.getuser())
+    who = _who()
+    name = options["simulation"]
+    channels = [channel.strip() for channel in options["channels"].split(",") if channel.strip()]
+    config = _configuration(options, Simulation.objects.filter(name=name).first())
+    simulation = runs.simulation_named(name, channels=channels, fresh=options["fresh"], who=who)
+    return runs.begin(simulation, config, who=who)
 
 
 def _resume(options: dict[str, Any]) -> runs.Begun:
+    _check_numbers(options)
+    for name in _NOT_RESUMED:
+        value = options[name]
+        if value is not None and value is not False and value != "":
+            flag = name.replace("_", "-")
+            raise runs.RunRefused(
+                f"--resume goes on with the run's stored settings: leave out --{flag}."
+            )
     simulation = Simulation.objects.filter(name=options["simulation"]).first()
     if simulation is None:
         raise runs.RunRefused(f'There is no simulation "{options["simulation"]}".')
@@ -122,12 +155,12 @@ def _configuration(options: dict[str, Any], stored: Simulation | None) -> RunCon
     return configuration(
         values,
         policy=str(policy),
-        llm=options["llm"],
-        chat=options["chat"],
-        clock=options["clock"],
+        llm=options["llm"] or LLMS[0],
+        chat=options["chat"] or CHATS[0],
+        clock=options["clock"] or CLOCKS[0],
         seed=secrets.randbelow(2**31) if seed is None else seed,
         time_zone=settings.TIME_ZONE,
-        latency_seconds=options["latency"],
+        latency_seconds=options["latency"] or 0.0,
         house_rules="" if stored is None else stored.house_rules,
         until_idle=options["until_idle"],
         max_turns=options["max_turns"],
@@ -138,13 +171,12 @@ def _configuration(options: dict[str, Any], stored: Simulation | None) -> RunCon
 
 
 def _check_numbers(options: dict[str, Any]) -> None:
-    """Refuse caps that would end a run before its first turn."""
-    for name in ("max_turns", "max_minutes", "max_calls"):
-        if options[name] is not None and options[name] <= 0:
+    """Refuse numbers that would end a run before its first turn, or that no column holds."""
+    for name, (lowest, highest) in _BOUNDS.items():
+        value = options[name]
+        if value is not None and not lowest <= value <= highest:
             flag = name.replace("_", "-")
-            raise RefusedSetting(f"--{flag} is {options[name]:g}: give a number above 0.")
-    if options["latency"] < 0:
-        raise RefusedSetting(f"--latency is {options['latency']:g}: give 0 or more seconds.")
+            raise RefusedSetting(f"--{flag} is {value}: give a number from {lowest} to {highest}.")
 
 
 def _nano_usd(text: str | None) -> int | None:
@@ -155,6 +187,14 @@ def _nano_usd(text: str | None) -> int | None:
         usd = Decimal(text)
     except InvalidOperation:
         usd = Decimal(-1)
-    if not usd.is_finite() or usd <= 0:
+    if not usd.is_finite() or not 1 <= usd * NANO <= MOST:
         raise RefusedSetting(f'--max-usd is "{text}": give an amount above 0, like 2.50.')
     return int(usd * NANO)
+
+
+def _who() -> str:
+    """Return the name of the person at the terminal; a container's user may have none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"
