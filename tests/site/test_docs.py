@@ -144,3 +144,21 @@ def test_operations_list_every_option_of_runsim() -> None:
 
     ours = {name for name in options(parser) - options(of_django) if name.startswith("--")}
     assert set(re.findall(r"--[a-z-]+", usage)) == ours
+
+
+def test_rules_name_tests_that_exist() -> None:
+    text = (DOCS / "rules.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(tests/[a-z_/]+\.py)::(test_\w+)`", text))
+    sources = {
+        file: path.read_text(encoding="utf-8") if (path := ROOT / file).exists() else ""
+        for file, _ in named
+    }
+
+    assert [
+        f"{file}::{test}"
+        for file, test in sorted(named)
+        if not re.search(rf"^ *(async )?def {test}\(", sources[file], flags=re.MULTILINE)
+    ] == []
+    assert text.count("`tests/") - text.count("`tests/guards") == len(
+        re.findall(r"`tests/[a-z_/]+\.py::test_\w+`", text)
+    )
