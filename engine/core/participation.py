@@ -138,6 +138,8 @@ def may_act_on(facts: Facts, agent: int, root: Root) -> bool:
 
 def _is_entitled(agent: int, root: Root) -> bool:
     """Apply participation: the addressed alone, else the first to answer (two on a person's)."""
+    if root.closed:
+        return False
     if root.author == agent:
         return not root.answered_by and root.n_messages > 1
     if agent in root.answered_by or (root.is_bot and root.author is None):
