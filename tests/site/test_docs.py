@@ -162,3 +162,14 @@ def test_rules_name_tests_that_exist() -> None:
     assert text.count("`tests/") - text.count("`tests/guards") == len(
         re.findall(r"`tests/[a-z_/]+\.py::test_\w+`", text)
     )
+
+
+def test_decisions_are_listed_and_have_the_same_parts() -> None:
+    folder = DOCS / "decisions"
+    pages = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
+    index = pages.pop("README.md")
+
+    assert sorted(re.findall(r"\]\(([a-z-]+\.md)\)", index)) == sorted(pages)
+    assert {
+        tuple(re.findall(r"^## (.+)$", text, flags=re.MULTILINE)) for text in pages.values()
+    } == {("Context", "Decision", "Consequences", "What would change it")}
