@@ -86,7 +86,7 @@ def test_row_says_stopping_until_it_is_true_and_a_second_signal_cancels() -> Non
         left = told(process)
     assert (left.code, left.summary["status"]) == (0, "stopped")
     assert nothing_is_left_running()
-    assert set(Turn.objects.values_list("outcome", flat=True)) <= {"cancelled"}
+    assert Turn.objects.filter(outcome="cancelled").exists()
 
 
 @pytest.fixture
