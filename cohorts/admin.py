@@ -136,7 +136,7 @@ class AgentAdmin(OneByOne):
         request: HttpRequest,
         obj: Agent,
         form: ModelForm[Agent],
-        change: bool,
+        change: bool,  # noqa: FBT001 (called by Django)
     ) -> None:
         operations.save_agent(obj, who=request.user.get_username())
         if obj.status == Agent.Status.ACTIVE and not obj.memberships.exists():
@@ -208,7 +208,7 @@ class CohortAdmin(OneByOne):
         request: HttpRequest,
         obj: Cohort,
         form: ModelForm[Cohort],
-        change: bool,
+        change: bool,  # noqa: FBT001 (called by Django)
     ) -> None:
         if change:
             operations.describe_cohort(obj, form.cleaned_data["description"])

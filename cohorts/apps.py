@@ -12,6 +12,7 @@ from cohorts.triggers import install_triggers, watch
 
 class CohortsConfig(AppConfig):
     name = "cohorts"
+    verbose_name = "Agents and cohorts"
 
     def ready(self) -> None:
         watch(self.get_model("Membership"))

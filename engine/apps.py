@@ -14,6 +14,7 @@ from cohorts.triggers import watch
 
 class EngineConfig(AppConfig):
     name = "engine"
+    verbose_name = "Simulations"
 
     def ready(self) -> None:
         watch(self.get_model("ChannelMember"))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from engine.core.effects import TurnRecord
     from engine.core.gate import Gate
     from engine.core.group import Group
+    from engine.core.participation import Rules
     from engine.core.records import (
         AgentSpec,
         AgentState,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
         Root,
         Thread,
     )
-    from engine.core.standing import Rules
 
 K = TypeVar("K")
 V = TypeVar("V")

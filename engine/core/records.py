@@ -152,6 +152,7 @@ class Root:
     `author` is None for a person (or a bot that nobody can attribute: `is_bot`). `addressed` is
     the first agent it mentions, itself excluded. `answered_by` are the agents other than the
     author who answered, in order. `n_messages` is the last ordinal of its thread (1: alone).
+    `closed` says that its thread has closed: only a person can open it again.
     """
 
     seq: int
@@ -162,6 +163,7 @@ class Root:
     at: datetime
     n_messages: int = 1
     answered_by: tuple[int, ...] = ()
+    closed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

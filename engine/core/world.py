@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from engine.core.records import (
@@ -25,6 +26,7 @@ from engine.core.records import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from random import Random
 
     from engine.core.gate import Gate
 
@@ -125,10 +127,19 @@ class World:
             n_permitted += len(permitted)
         return n_roots - n_permitted
 
-    def mates(self, agent: int) -> list[int]:
-        """Return the agents that the gate lets an agent deal with, ascending, itself excluded."""
-        found = {mate for key in self.gate.reads(agent) for mate in self.by_key.get(key, ())}
-        return sorted(found - {agent})
+    def some_mates(self, agent: int, n_most: int, luck: Random) -> list[int]:
+        """Return agents that the gate lets an agent deal with, a sample of `n_most` at most.
+
+        Ascending, itself excluded; whoever shares several cohorts is likelier to be among them.
+        """
+        lists = [self.by_key[key] for key in self.gate.reads(agent) if key in self.by_key]
+        ends = list(accumulate(len(known) for known in lists))
+        n_all = ends[-1] if ends else 0
+        found = set()
+        for position in luck.sample(range(n_all), min(n_all, n_most + 1)):
+            row = bisect_right(ends, position)
+            found.add(lists[row][position - ends[row]])
+        return sorted(found - {agent})[:n_most]
 
     def unread(self, agent: int, *, most: int) -> list[Root]:
         """Return the oldest roots that the agent could scan, at most `most`, oldest first."""

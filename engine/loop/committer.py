@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING
 
 from engine.core.door.hand_in import prepare
 from engine.core.draft import Concern, Draft
-from engine.core.effects import Adopt, AgentChanged, Answer, HandIn, Rejected, Result, TurnRecord
+from engine.core.effects import (
+    Adopt,
+    AgentChanged,
+    Answer,
+    Effect,
+    HandIn,
+    Rejected,
+    Remember,
+    Result,
+    TurnRecord,
+)
 from engine.core.errors import RowRefused, TopologyMoved
 from engine.core.group import Group
 from engine.loop.rebuild import world_from
@@ -24,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from engine.core.participation import Rules
     from engine.core.scheduler import Scheduler
-    from engine.core.standing import Rules
     from engine.core.world import World
     from engine.ports.clock import Clock
     from engine.ports.store import Store
@@ -221,10 +231,10 @@ class Committer:
             alone = HandIn(effects=(effect,), turn=turn)
             try:
                 answer, n_messages = await self._alone(alone, n_messages)
-            except RowRefused:
-                log.exception("The database refused an effect: %s", type(effect).__name__)
-                results.append(Rejected(reason="storage"))
-                turn = _counted(turn)
+            except RowRefused as error:
+                refused = _refused(effect, error)
+                results.append(refused)
+                turn = _counted(turn, refused.reason)
             else:
                 results.extend(answer.results)
                 turn = answer.turn
@@ -276,10 +286,22 @@ def _give(entry: _Entry, answer: Answer) -> None:
         entry.answer.set_result(answer)
 
 
-def _counted(turn: TurnRecord | None) -> TurnRecord | None:
+def _refused(effect: Effect, error: RowRefused) -> Rejected:
+    """Tell what to answer to an effect that the database refused alone.
+
+    A memory's version is taken when a person has edited it and the note is not read yet: that is
+    no fault, and done again.
+    """
+    if isinstance(effect, Remember):
+        return Rejected(reason="changed_meanwhile")
+    log.error("The database refused an effect: %s", type(effect).__name__, exc_info=error)
+    return Rejected(reason="storage")
+
+
+def _counted(turn: TurnRecord | None, reason: str) -> TurnRecord | None:
     """Return the turn with one more effect that the database refused."""
     if turn is None:
         return None
     reasons = dict(turn.rejected)
-    reasons["storage"] = reasons.get("storage", 0) + 1
+    reasons[reason] = reasons.get(reason, 0) + 1
     return replace(turn, rejected=tuple(sorted(reasons.items())))

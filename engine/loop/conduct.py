@@ -18,8 +18,9 @@ from engine.turn.run import run_turn
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from engine.core.participation import Rules
     from engine.core.scheduler import Grant
-    from engine.core.standing import Rules, Work
+    from engine.core.standing import Work
     from engine.core.world import World
     from engine.ports.clock import Clock
     from engine.ports.store import Store

@@ -19,9 +19,10 @@ from engine.core.effects import (
     HandIn,
 )
 from engine.core.errors import Fenced
+from engine.core.participation import Rules, debts
 from engine.core.records import Outcome, Status
 from engine.core.scheduler import Grant, Place, Scheduler
-from engine.core.standing import Rules, Standing, debts
+from engine.core.standing import Standing
 from engine.loop.brake import Brake, cancel
 from engine.loop.committer import Committer
 from engine.loop.conduct import Conductor
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from engine.core.config import RunConfig
     from engine.core.draft import Concern
     from engine.core.group import Group
-    from engine.core.records import AgentSpec
     from engine.core.world import World
     from engine.ports.clock import Clock
     from engine.ports.llm import Llm
@@ -70,7 +70,6 @@ class Engine:
         )
         self.turns: dict[asyncio.Task[None], Grant] = {}
         self._first_turn = loaded.last_turn
-        self._is_new = loaded.last_turn == 0 and loaded.last_seq == 0
         self._known = {agent for agent, _ in loaded.states}
         self._slots = asyncio.Semaphore(config.concurrent_turns)
         self._changed = asyncio.Event()
@@ -153,9 +152,7 @@ class Engine:
         """Store the topology the run starts under, take in who is new, and judge everybody."""
         if self.config.max_minutes is not None:
             self._ends_at = self.clock.now() + timedelta(minutes=self.config.max_minutes)
-        newcomers: tuple[AgentSpec, ...] = ()
-        if not self._is_new:
-            newcomers = tuple(s for s in self.world.agents.values() if s.id not in self._known)
+        newcomers = [spec for spec in self.world.agents.values() if spec.id not in self._known]
         for spec in newcomers:
             del self.world.agents[spec.id]
         joined = (AgentChanged(note=None, agent=spec.id, spec=spec) for spec in newcomers)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from engine.core.draft import Concern
-    from engine.core.standing import Rules
+    from engine.core.participation import Rules
     from engine.core.world import World
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.core.effects import Dealt
+from engine.core.participation import invitation_refusal
 from engine.core.records import InvitationKind
-from engine.core.standing import invitation_refusal
 
 if TYPE_CHECKING:
     from engine.core.records import Invitation

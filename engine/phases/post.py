@@ -9,8 +9,9 @@ from engine.core.chance import keyed_random
 from engine.core.effects import Effect, Post, PostChance, Reply
 from engine.core.errors import UnusableAnswer
 from engine.core.mentions import first_mentioned
+from engine.core.participation import has_seat, pair_refusal
 from engine.core.records import Visibility
-from engine.core.standing import banked, has_seat, offered_channels, pair_refusal
+from engine.core.standing import banked, offered_channels
 from engine.phases.repeats import RECENT, repeats
 from engine.ports.llm import (
     AnswerPost,
@@ -62,9 +63,8 @@ def chance(scene: Scene) -> Chance | None:
 
 def _partners(scene: Scene) -> tuple[int, ...]:
     """Return a sample of the agents that could be addressed now, ascending."""
-    mates = scene.world.mates(scene.agent)
     luck = keyed_random(scene.seed, scene.spec.slug, scene.number, "partners")
-    sample = luck.sample(mates, min(len(mates), 2 * PARTNERS))
+    sample = scene.world.some_mates(scene.agent, 2 * PARTNERS, luck)
     free = (
         mate
         for mate in sample

@@ -10,8 +10,8 @@ from engine.core.config import EXPLORE_MESSAGES
 from engine.core.effects import Dealt, Effect, Miss, MoveKind, Post, Reply, TakeNotice
 from engine.core.errors import UnusableAnswer
 from engine.core.mentions import says_nothing, strip_mentions
+from engine.core.participation import debts, opposite
 from engine.core.records import Invitation, InvitationKind
-from engine.core.standing import debts, opposite
 from engine.phases.repeats import RECENT, repeats
 from engine.ports.llm import LlmPhase, Move, ReplyContext, Stage, Tier, Written
 

@@ -11,8 +11,8 @@ from engine.ports.llm import Entry, Persona, Profile
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from engine.core.participation import Rules
     from engine.core.records import AgentSpec
-    from engine.core.standing import Rules
     from engine.core.world import World
     from engine.ports.clock import Clock
     from engine.ports.llm import Context, Decision, LlmPhase, Tier

@@ -18,6 +18,7 @@ from engine.core.errors import (
 )
 from engine.core.texts import is_storable, storable
 from engine.ports.llm import AnswerPost, LlmRequest, NewRoot, Remembered, Written
+from engine.turn.permits import Permits
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -62,7 +63,7 @@ class Line:
         self.llm = llm
         self.budget = budget
         self.clock = clock
-        self.permits = asyncio.Semaphore(permits)
+        self.permits = Permits(permits)
         self.n_failures_in_row = 0
 
     @property
@@ -117,7 +118,7 @@ class TurnCalls:
 
     async def _attempt(self, request: LlmRequest) -> LlmAnswer:
         """Make one call under one permit; it is booked and recorded whatever comes of it."""
-        async with self._line.permits:
+        async with self._line.permits.hold(self._turn.number):
             reservation = self._reserve(request)
             self._n_calls += 1
             number, started_at = self._n_calls, self._line.clock.now()

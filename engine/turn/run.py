@@ -24,7 +24,7 @@ async def run_turn(scene: Scene, log: TurnLog, work: tuple[Work, ...]) -> None:
     The last hand-in carries the end of the turn. What a phase raises leaves here, with everything
     before it handed in; the loop then ends the turn.
     """
-    noticed, todo = await _notice(scene, work)
+    noticed, todo = await _notice(scene, log, work)
     may_post = not scene.rules.draining and is_due(scene)
     if todo:
         if noticed:
@@ -43,16 +43,19 @@ async def run_turn(scene: Scene, log: TurnLog, work: tuple[Work, ...]) -> None:
 
 
 async def _notice(
-    scene: Scene, work: tuple[Work, ...]
+    scene: Scene, log: TurnLog, work: tuple[Work, ...]
 ) -> tuple[tuple[Effect, ...], tuple[Task, ...]]:
     """Remember, discover, scan and activate; return their effects, and what is to be answered.
 
-    Scan and activate share one view, and bank, invitations and cursor are one effect.
+    Scan and activate share one view, and bank, invitations and cursor are one effect. Channels
+    are joined before that view: its cursor would pass over what was said there.
     """
     effects: list[Effect] = [*await remember(scene)]
     if scene.rules.draining:
         return tuple(effects), tasks(scene, ())
-    effects += discover(scene)
+    if joins := discover(scene):
+        await log.hand_in((*effects, *joins))
+        effects = []
     seen = look(scene, due="scan" in work)
     activated = activate(scene)
     todo = tasks(scene, activated.taken)

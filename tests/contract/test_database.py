@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import pytest
 from django.db import connection, transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.mark.django_db
@@ -32,7 +36,9 @@ def test_database_keeps_a_reader_and_a_writer_apart() -> None:
 def test_sqlite_transaction_takes_the_write_lock_first() -> None:
     statements: list[str] = []
 
-    def record(execute, sql, params, many, context):  # type: ignore[no-untyped-def]
+    def record(
+        execute: Callable[..., object], sql: str, params: object, many: object, context: object
+    ) -> object:
         statements.append(sql)
         return execute(sql, params, many, context)
 

@@ -12,6 +12,7 @@ from engine.core.config import RunConfig
 from engine.core.draft import Draft
 from engine.core.effects import TurnRecord
 from engine.core.group import Group
+from engine.core.participation import Rules
 from engine.core.records import (
     AgentSpec,
     Channel,
@@ -23,7 +24,6 @@ from engine.core.records import (
     Thread,
     Visibility,
 )
-from engine.core.standing import Rules
 from engine.core.world import World
 
 if TYPE_CHECKING:

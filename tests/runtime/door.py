@@ -25,14 +25,16 @@ from engine.core.effects import (
     Effect,
     HandIn,
     Join,
+    Post,
     Rejected,
+    Reply,
     TurnOutcome,
     TurnRecord,
 )
 from engine.core.errors import StoreError
 from engine.core.group import Group
+from engine.core.participation import Rules
 from engine.core.scheduler import Scheduler
-from engine.core.standing import Rules
 from engine.loop.committer import Committer
 from engine.loop.rebuild import same_world, world_from
 from engine.store.memory import MemoryStore, Tables
@@ -83,10 +85,9 @@ class Door:
         record = self.record(agent)
         return await self.committer.hand_in(HandIn(effects=effects, turn=record, ends=ends))
 
-    async def seq(self, effect: Effect) -> int:
+    async def seq(self, effect: Post | Reply) -> int:
         """Hand in one effect that makes a message, as a turn of its agent; return its `seq`."""
-        agent: int = effect.agent
-        (result,) = (await self.turn(agent, effect)).results
+        (result,) = (await self.turn(effect.agent, effect)).results
         assert isinstance(result, Committed), result
         assert result.seq is not None
         return result.seq

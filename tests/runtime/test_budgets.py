@@ -12,14 +12,16 @@ from tests.runtime.scripted_llm import ScriptedLlm, by_phase, eager, silent
 from tests.runtime.society import Live, Society, make_agent, make_society, play
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from engine.ports.clock import Clock
     from engine.ports.llm import Llm
 
 MANY = 20
 
 
-def priced(estimate: int, cost: int, seconds: float = 1.0) -> dict[str, object]:
-    """Return the option that makes the scripted model cost money, in nano-USD."""
+def priced(estimate: int, cost: int, seconds: float = 1.0) -> Callable[[Clock], Llm]:
+    """Return what makes a model whose calls cost money, in nano-USD."""
 
     def make(clock: Clock) -> Llm:
         return ScriptedLlm(
@@ -30,7 +32,7 @@ def priced(estimate: int, cost: int, seconds: float = 1.0) -> dict[str, object]:
             cost_nano_usd=cost,
         )
 
-    return {"llm": make}
+    return make
 
 
 def money_of(society: Society) -> int:
@@ -47,21 +49,23 @@ def test_calls_stop_at_the_cap_exactly(slots: int) -> None:
 @pytest.mark.parametrize("slots", [1, 8])
 def test_money_never_exceeds_its_cap(slots: int) -> None:
     society = make_society(MANY)
-    played = play(society, concurrent_turns=slots, max_nano_usd=1_000, **priced(30, 20))
+    played = play(society, concurrent_turns=slots, max_nano_usd=1_000, llm=priced(30, 20))
     assert played.reason == "money_cap"
     assert 970 < money_of(society) <= 1_000
 
 
 def test_money_too_little_for_one_more_call_pauses_the_run() -> None:
     society = make_society(MANY)
-    played = play(society, until_idle=False, concurrent_turns=8, max_nano_usd=95, **priced(10, 10))
+    played = play(
+        society, until_idle=False, concurrent_turns=8, max_nano_usd=95, llm=priced(10, 10)
+    )
     assert (played.reason, money_of(society)) == ("money_cap", 90)
 
 
 def test_money_reserved_by_others_is_waited_for() -> None:
     """Eight estimates fill the cap at once; what was not spent of them buys further calls."""
     society = make_society(MANY)
-    played = play(society, concurrent_turns=8, max_nano_usd=800, **priced(100, 10))
+    played = play(society, concurrent_turns=8, max_nano_usd=800, llm=priced(100, 10))
     assert played.reason == "money_cap"
     assert money_of(society) == 710
 
@@ -136,7 +140,7 @@ def test_calls_of_an_agent_keep_within_the_sliding_window(own: int | None, most:
 
 def test_window_is_remembered_by_the_next_run() -> None:
     society = make_society(1)
-    play(society, script=silent, calls_per_window=1, max_turns=2)
+    play(society, script=silent, calls_per_window=1, max_turns=1)
     assert len(society.tables.calls) == 1
     society.people.write_message(channel=1, text="Hello", at=society.starts_at)
     played = play(society, script=silent, calls_per_window=1)

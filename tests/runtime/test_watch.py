@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.core.draft import Concern
+from engine.core.participation import Rules
 from engine.core.records import AgentState, Channel, Visibility
 from engine.core.scheduler import Place, Scheduler
 from engine.loop.watch import Watch
@@ -15,7 +16,7 @@ from tests.core.facts import AT, add_invitation, add_root, add_thread, later, ru
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from engine.core.standing import Rules
+    from engine.core.participation import Rules
     from engine.core.world import World
 
 

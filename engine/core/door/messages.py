@@ -9,6 +9,15 @@ from engine.core.door import threads
 from engine.core.effects import Committed, MoveKind, Post, Rejected, Reply, Result
 from engine.core.group import NewMessage, NewProposal
 from engine.core.mentions import find_mentions, first_mentioned, says_nothing, strip_mentions
+from engine.core.participation import (
+    answer_refusal,
+    has_seat,
+    may_deal,
+    may_post_in,
+    opposite,
+    owes,
+    pair_refusal,
+)
 from engine.core.records import (
     Invitation,
     InvitationKind,
@@ -19,17 +28,7 @@ from engine.core.records import (
     ThreadState,
     Visibility,
 )
-from engine.core.standing import (
-    answer_refusal,
-    has_seat,
-    may_deal,
-    may_post_in,
-    offered_channels,
-    opposite,
-    owes,
-    pair_refusal,
-    posts_on,
-)
+from engine.core.standing import offered_channels, posts_on
 
 if TYPE_CHECKING:
     from engine.core.draft import Draft
@@ -90,18 +89,8 @@ def _post_refusal(draft: Draft, effect: Post) -> str:
 
 
 def reply(draft: Draft, effect: Reply) -> Result:
-    """Enter an answer in an open thread, or one that opens a thread; or refuse it.
-
-    Either way its claim is over; when it is refused, a seat that others may wait for is free.
-    """
+    """Enter an answer in an open thread, or one that opens a thread; or refuse it."""
     draft.claims.release(effect.agent, effect.root)
-    result = _enter_reply(draft, effect)
-    if isinstance(result, Rejected):
-        draft.concern.seats[effect.agent] = None
-    return result
-
-
-def _enter_reply(draft: Draft, effect: Reply) -> Result:
     thread = draft.threads.get(effect.root)
     root = draft.roots.get(effect.root)
     joins = thread is None or thread.side(effect.agent) is None

@@ -21,8 +21,8 @@ from engine.core.effects import (
     TakeNotice,
 )
 from engine.core.group import NewMemory
+from engine.core.participation import may_act_on, may_post_in
 from engine.core.records import InvitationState, Memory, Outcome
-from engine.core.standing import may_act_on, may_post_in
 
 if TYPE_CHECKING:
     from engine.core.draft import Draft

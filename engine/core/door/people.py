@@ -21,6 +21,7 @@ from engine.core.effects import (
 )
 from engine.core.group import TakenIn
 from engine.core.mentions import find_mentions
+from engine.core.participation import may_deal, opposite, owes
 from engine.core.records import (
     AgentSpec,
     AgentState,
@@ -33,7 +34,6 @@ from engine.core.records import (
     Thread,
     ThreadState,
 )
-from engine.core.standing import may_deal, opposite, owes
 
 if TYPE_CHECKING:
     from engine.core.draft import Draft
@@ -176,7 +176,8 @@ def _call_outsider(
     root."""
     other = opposite(root, agent)
     n_places = 1 if root.author is not None else 2
-    free = len(root.answered_by) < n_places and root.addressed in {None, agent}
+    taken = root.closed or len(root.answered_by) >= n_places
+    free = not taken and root.addressed in {None, agent}
     two_party = thread is not None and thread.partner is not None
     permitted = other is None or may_deal(draft, agent, other, root.channel)
     answers = free and permitted and not two_party

@@ -86,6 +86,7 @@ def close(draft: Draft, thread: Thread, outcome: Outcome) -> None:
     )
     draft.threads.remove(thread.root)
     draft.changed_threads[thread.root] = closed
+    draft.roots[thread.root] = replace(draft.roots[thread.root], closed=True)
     decision = Decision(thread=closed, outcome=outcome, seq=seq, at=draft.now)
     draft.group.decisions.append(decision)
     for side in thread.sides:
@@ -137,6 +138,7 @@ def reopen(draft: Draft, thread: Thread, *, caller: str, called: int | None, at:
     reason = _reopen_refusal(draft, thread)
     if reason:
         return reason
+    draft.roots[thread.root] = replace(draft.roots[thread.root], closed=False)
     sides = [
         replace(side, called=at if called in {None, side.agent} else 0, viewed=at - 1, misses=0)
         for side in thread.sides

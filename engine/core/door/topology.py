@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from engine.core.door.messages import settle_invitation
 from engine.core.effects import Adopt, Committed, Rejected, Result
+from engine.core.participation import may_act_on
 from engine.core.records import InvitationState, Status, Visibility
-from engine.core.standing import may_act_on
 
 if TYPE_CHECKING:
     from engine.core.draft import Draft

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from django.db.models import Max, Min, Q, QuerySet
+from django.db.models import Exists, Max, Min, OuterRef, Q, QuerySet
 
 from cohorts.models import Agent
 from engine.core.records import AgentSpec, Root, Talk
-from engine.models import AgentState, Decision, Memory, Message
+from engine.models import AgentState, Decision, Memory, Message, Thread
 from engine.ports.store import StoredMessage, ToldTalk
 from engine.store.database.keys import CHUNK
 from engine.store.database.rows import STORED, agent_spec, stored_message
@@ -139,9 +139,12 @@ def _roots(stored: QuerySet[Message], answers: QuerySet[Message]) -> Iterator[Ro
         heights[root] = max(row["last"], heights.get(root, 1))
         if row["author_id"] is not None:
             answered_by[root].append(row["author_id"])
+    closed_threads = Thread.objects.filter(root_id=OuterRef("pk"), closed_seq__isnull=False)
     columns = ("pk", "seq", "channel_id", "author_id", "is_bot", "addressed_id", "committed_at")
-    for key, seq, channel, author, is_bot, addressed, at in stored.order_by("seq").values_list(
-        *columns
+    for key, seq, channel, author, is_bot, addressed, at, closed in (
+        stored.annotate(closed=Exists(closed_threads))
+        .order_by("seq")
+        .values_list(*columns, "closed")
     ):
         yield Root(
             seq=seq,
@@ -152,6 +155,7 @@ def _roots(stored: QuerySet[Message], answers: QuerySet[Message]) -> Iterator[Ro
             at=at,
             n_messages=heights.get(key, 1),
             answered_by=tuple(agent for agent in answered_by[key] if agent != author),
+            closed=closed,
         )
 
 

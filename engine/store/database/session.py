@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,17 @@ if TYPE_CHECKING:
 #: What time cures, of the errors that a database can report.
 TROUBLE = (OperationalError, InterfaceError, InternalError)
 COURTESY_SECONDS = 0.005
+IDLE_IN_TRANSACTION = "10s"
+LOCK_TIMEOUT = "5s"
+
+
+class _Thread(threading.local):
+    """The session of this thread that `ready_connection` has set up."""
+
+    session: object = None
+
+
+_thread = _Thread()
 
 
 def ready_connection() -> None:
@@ -33,6 +45,21 @@ def ready_connection() -> None:
     """
     connection.close_at = None
     close_old_connections()
+    connection.close_if_health_check_failed()
+    connection.ensure_connection()
+    if connection.vendor == "postgresql" and connection.connection is not _thread.session:
+        _bound_waits()
+        _thread.session = connection.connection
+
+
+def _bound_waits() -> None:
+    """Let the server end what a stopped driver leaves open, and what waits for a lock too long."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT set_config('idle_in_transaction_session_timeout', %s, false),"
+            " set_config('lock_timeout', %s, false)",
+            [IDLE_IN_TRANSACTION, LOCK_TIMEOUT],
+        )
 
 
 def passes(trouble: Exception) -> bool:

@@ -71,6 +71,7 @@ def root_of(tables: Tables, seq: int) -> Root:
         at=row.message.at,
         n_messages=tables.heights[seq],
         answered_by=tables.answerers.get(seq, ()),
+        closed=seq in tables.threads and tables.threads[seq].closed_seq is not None,
     )
 
 

@@ -1,0 +1,27 @@
+"""The engine's pages in the admin: set-up, transcripts, reviews and history.
+
+A page shows rows and calls functions of the layers below; it holds no rule of its own.
+"""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from engine.admin.history import LlmCallAdmin, MessageAdmin, TurnAdmin
+from engine.admin.memories import MemoryAdmin
+from engine.admin.proposals import ProposalAdmin
+from engine.admin.runs import RunAdmin
+from engine.admin.simulations import SimulationAdmin
+
+# The admin is the whole site: there is nothing else to view.
+admin.site.site_url = None
+
+__all__ = [
+    "LlmCallAdmin",
+    "MemoryAdmin",
+    "MessageAdmin",
+    "ProposalAdmin",
+    "RunAdmin",
+    "SimulationAdmin",
+    "TurnAdmin",
+]

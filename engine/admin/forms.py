@@ -1,0 +1,64 @@
+"""The forms of a simulation and of its channels."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django import forms
+
+from engine.admin.settings import SETTING_NAMES, SettingsForm
+from engine.models import Channel, Simulation
+
+
+class SimulationForm(forms.ModelForm, SettingsForm):  # type: ignore[type-arg]
+    """A simulation with each of its settings as a field; its raw settings are no field."""
+
+    class Meta:
+        model = Simulation
+        fields: ClassVar = ["name", "description", "policy", "house_rules", "roster_chosen"]
+        labels: ClassVar = {"policy": "Agents in no cohort", "roster_chosen": "Who takes part"}
+        help_texts: ClassVar = {"roster_chosen": ""}
+        widgets: ClassVar = {
+            "description": forms.Textarea(attrs={"rows": 3}),
+            "house_rules": forms.Textarea(attrs={"rows": 8}),
+            "policy": forms.RadioSelect,
+            "roster_chosen": forms.RadioSelect(
+                choices=[(False, "All active agents"), (True, "Only the agents that you choose")]
+            ),
+        }
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        for name in SETTING_NAMES:
+            self.initial.setdefault(name, self.instance.settings.get(name))
+
+    def clean(self) -> dict[str, object] | None:
+        """Put what differs from the defaults where the simulation keeps it."""
+        cleaned = super().clean()
+        others = {
+            name: value
+            for name, value in self.instance.settings.items()
+            if name not in SETTING_NAMES
+        }
+        given = {name: self.cleaned_data.get(name) for name in SETTING_NAMES}
+        self.instance.settings = others | {
+            name: value for name, value in given.items() if value is not None
+        }
+        return cleaned
+
+
+class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A channel; what was said in public or in private stays so."""
+
+    class Meta:
+        model = Channel
+        fields: ClassVar = ["name", "topic", "visibility"]
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        for field in self.fields.values():
+            # In a table the labels are the heads of columns, which name nothing to a screen reader.
+            field.widget.attrs["aria-label"] = field.label
+        if self.instance.pk:
+            self.fields["visibility"].disabled = True
+            self.fields["visibility"].help_text = "It cannot be changed later."

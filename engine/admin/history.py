@@ -1,0 +1,107 @@
+"""Turns, LLM calls and messages: what happened, to look at and never to change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib import admin
+from django.urls import reverse
+from django.utils.html import format_html
+
+from engine.admin.pages import HistoryAdmin, badge, in_usd, seconds_in_words
+from engine.admin.text import render_text, show_unseen
+from engine.models import LlmCall, Message, Turn
+
+if TYPE_CHECKING:
+    from django.utils.safestring import SafeString
+
+_START_A_RUN = "Start a run: manage.py runsim --simulation NAME."
+
+
+@admin.register(Turn)
+class TurnAdmin(HistoryAdmin):
+    list_display = (
+        "number",
+        "agent",
+        "outcome_word",
+        "selected_at",
+        "waited",
+        "llm_calls",
+        "committed",
+        "run",
+    )
+    list_filter = ("outcome",)
+    list_select_related = ("agent", "run__simulation")
+    search_fields = ("=agent__slug",)
+    search_help_text = "The id of an agent."
+    empty_hint = f"No turn yet. {_START_A_RUN}"
+
+    @admin.display(description="outcome")
+    def outcome_word(self, turn: Turn) -> SafeString:
+        return badge(turn.outcome, turn.outcome)
+
+    @admin.display(description="waited")
+    def waited(self, turn: Turn) -> str:
+        return seconds_in_words(turn.waited_seconds)
+
+
+@admin.register(LlmCall)
+class LlmCallAdmin(HistoryAdmin):
+    list_display = (
+        "started_at",
+        "agent",
+        "phase",
+        "model",
+        "input_tokens",
+        "output_tokens",
+        "cost",
+        "latency",
+        "finish_reason",
+        "run",
+    )
+    list_filter = ("phase",)
+    list_select_related = ("agent", "run__simulation")
+    search_fields = ("=agent__slug",)
+    search_help_text = "The id of an agent."
+    empty_hint = f"No model was asked yet. {_START_A_RUN}"
+
+    @admin.display(description="cost")
+    def cost(self, call: LlmCall) -> str:
+        return in_usd(call.cost_nano_usd)
+
+    @admin.display(description="took")
+    def latency(self, call: LlmCall) -> str:
+        return seconds_in_words(call.latency_seconds)
+
+
+@admin.register(Message)
+class MessageAdmin(HistoryAdmin):
+    list_display = ("place", "who", "channel", "beginning", "written_at", "thread_link")
+    list_filter = ("visibility", "simulation")
+    list_select_related = ("author", "channel", "simulation")
+    search_fields = ("=author__slug", "=person")
+    search_help_text = "The id of an agent, or the log-in name of a person."
+    empty_hint = f"Nothing was said yet. {_START_A_RUN}"
+    exclude = ("text",)
+    readonly_fields = ("said",)
+
+    @admin.display(description="number")
+    def place(self, message: Message) -> str:
+        return str(message.seq) if message.seq else "waits"
+
+    @admin.display(description="who")
+    def who(self, message: Message) -> str:
+        return message.author.slug if message.author else f"{message.person} (person)"
+
+    @admin.display(description="text")
+    def beginning(self, message: Message) -> str:
+        return show_unseen(message.text[:80])
+
+    @admin.display(description="thread")
+    def thread_link(self, message: Message) -> SafeString:
+        keys = [message.simulation_id, message.root_id or message.pk]
+        return format_html('<a href="{}">read</a>', reverse("admin:engine_thread", args=keys))
+
+    @admin.display(description="text")
+    def said(self, message: Message) -> SafeString:
+        return render_text(message.text)

@@ -1,0 +1,113 @@
+"""What the engine's pages share: history that nobody edits, bounded lists, the frame of a page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.http import Http404
+from django.utils.functional import cached_property
+from django.utils.html import format_html
+
+if TYPE_CHECKING:
+    from django.db import models
+    from django.db.models import QuerySet
+    from django.db.models.expressions import Combinable
+    from django.http import HttpRequest
+    from django.utils.safestring import SafeString
+
+PAGED_AT_MOST: Final = 5_000
+"""Rows that a history list can be paged through; filters and search reach the older ones."""
+_KEY_DIGITS: Final = 18
+_NANO: Final = 1_000_000_000
+
+
+class BoundedPaginator(Paginator):  # type: ignore[type-arg]
+    """Counts no further than it pages: a list costs the same over a thousand rows or a million."""
+
+    @cached_property
+    def count(self) -> int:
+        """The number of rows, or `PAGED_AT_MOST` if there are more."""
+        rows: QuerySet[Any] = self.object_list  # type: ignore[assignment]
+        return rows[:PAGED_AT_MOST].count()
+
+
+class HistoryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Rows that tell what happened: everybody may only look, newest first."""
+
+    actions = None
+    paginator = BoundedPaginator
+    show_full_result_count = False
+    # Counting behind each filter would read the whole table for each.
+    show_facets = admin.ShowFacets.NEVER
+    list_per_page = 50
+    ordering: ClassVar[tuple[str | Combinable, ...] | list[str | Combinable] | None] = ("-pk",)
+    sortable_by = ()
+    empty_hint = ""
+
+    def find(self, request: HttpRequest, object_id: str) -> Any:
+        """Return the row of a page of our own, for somebody who may look at it."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        row = self.get_object(request, object_id)
+        if row is None:
+            raise Http404
+        return row
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        return False
+
+
+def frame(
+    model_admin: admin.ModelAdmin[Any], request: HttpRequest, title: str, **own: object
+) -> dict[str, object]:
+    """Return the context that a page of our own is rendered with."""
+    return {
+        **model_admin.admin_site.each_context(request),
+        "opts": model_admin.opts,
+        "title": title,
+        **own,
+    }
+
+
+def number_of(text: str | None) -> int | None:
+    """Return the number that a query or a form gives, or None for anything else."""
+    if text and text.isascii() and text.isdecimal() and len(text) <= _KEY_DIGITS:
+        return int(text)
+    return None
+
+
+def person_of(request: HttpRequest) -> str:
+    """Return the name under which what a person does is stored."""
+    return request.user.get_username()
+
+
+def badge(value: str, label: str) -> SafeString:
+    """Return a state as words in a frame; its colour only repeats what the words say."""
+    return format_html('<span class="sim-badge sim-badge-{}">{}</span>', value, label)
+
+
+def in_usd(nano_usd: int) -> str:
+    """Return an amount of money in US dollars, to the hundredth of a cent."""
+    return f"${nano_usd / _NANO:,.4f}"
+
+
+def seconds_in_words(seconds: float | None) -> str:
+    """Return a length of time as a person says it: 0.4 s, 12 s, 3 min 5 s, 2 h 10 min."""
+    if seconds is None:
+        return "–"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if not minutes:
+        return f"{rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

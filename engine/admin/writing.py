@@ -1,0 +1,76 @@
+"""What a person says and decides from the pages; the engine's inbox carries it out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db.models.functions import Lower
+
+from cohorts.models import Agent
+from engine.admin.pages import number_of, person_of
+from engine.core.mentions import find_mentions
+from engine.inbox import RefusedChangeError, review_proposal, write_message
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+    from engine.models import Channel, Message, Proposal
+
+
+def may_read(request: HttpRequest) -> bool:
+    """Tell whether somebody may read what was said; the gate hides nothing from people."""
+    return request.user.has_perm("engine.view_message")
+
+
+def may_write(request: HttpRequest) -> bool:
+    """Tell whether somebody may speak in the channels."""
+    return may_read(request) and request.user.has_perm("engine.add_message")
+
+
+def may_review(request: HttpRequest) -> bool:
+    """Tell whether somebody may decide about proposals."""
+    return request.user.has_perm("engine.change_proposal")
+
+
+def send_message(request: HttpRequest, channel: Channel, root: Message | None = None) -> None:
+    """Store what the person wrote, and say whom it calls."""
+    if not may_write(request):
+        raise PermissionDenied
+    text = request.POST.get("text", "")
+    try:
+        write_message(channel=channel, person=person_of(request), text=text, root=root)
+    except RefusedChangeError as refusal:
+        messages.error(request, str(refusal))
+    else:
+        messages.success(request, f"Your message is stored. {_whom_it_calls(text)}")
+
+
+def review(request: HttpRequest, proposal: Proposal) -> None:
+    """Decide about a proposal as the person has seen it, and say what stands."""
+    if not may_review(request):
+        raise PermissionDenied
+    try:
+        reviewed = review_proposal(
+            proposal,
+            version=number_of(request.POST.get("version")) or 0,
+            state=request.POST.get("state", ""),
+            person=person_of(request),
+            note=request.POST.get("note", "").strip(),
+        )
+    except RefusedChangeError as refusal:
+        messages.error(request, str(refusal))
+    else:
+        messages.success(request, f"The proposal is {reviewed.get_state_display().lower()}.")
+
+
+def _whom_it_calls(text: str) -> str:
+    if "@" not in text:
+        return "It names no agent: whoever reads the channel may answer."
+    handles = dict(Agent.objects.values_list(Lower("bot_name"), "pk"))
+    called = find_mentions(text, handles)
+    if not called:
+        return "No agent has the name that it mentions with an @: check the bot name."
+    names = Agent.objects.in_bulk(called)
+    return f"It calls {', '.join(f'@{names[pk].bot_name}' for pk in called)}."

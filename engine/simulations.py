@@ -1,0 +1,86 @@
+"""What people change of a simulation's set-up: who takes part, and who is in a private channel.
+
+Each function is one transaction, with the notes that a driver needs and, where the gate answers
+from it, the lines of the audit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from cohorts.audit import Action, change
+from cohorts.models import Agent
+from engine.models import ChannelMember, Inbox, RosterEntry, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from engine.models import Channel
+
+
+def save_simulation(simulation: Simulation) -> None:
+    """Save a simulation; if its kind of roster changes, a driver looks at every agent again."""
+    with transaction.atomic():
+        stored = Simulation.objects.filter(pk=simulation.pk).values_list("roster_chosen", flat=True)
+        is_other_roster = any(chosen != simulation.roster_chosen for chosen in stored)
+        simulation.save()
+        if is_other_roster:
+            Inbox.objects.bulk_create(
+                (
+                    Inbox(simulation=simulation, kind=Inbox.Kind.AGENT, key=agent)
+                    for agent in Agent.objects.values_list("pk", flat=True)
+                ),
+                batch_size=500,
+            )
+
+
+def add_to_roster(simulation: Simulation, agents: Iterable[Agent]) -> list[str]:
+    """Add agents to a chosen roster, and return the ids of those that were not in it."""
+    with transaction.atomic():
+        # One by one: saving an entry leaves the note for the driver, which bulk writes would not.
+        return [
+            agent.slug
+            for agent in agents
+            if RosterEntry.objects.get_or_create(simulation=simulation, agent=agent)[1]
+        ]
+
+
+def remove_from_roster(simulation: Simulation, agents: Iterable[Agent]) -> list[str]:
+    """Take agents off a chosen roster, and return the ids of those that were in it."""
+    with transaction.atomic():
+        entries = list(
+            simulation.roster_entries.filter(agent__in=list(agents)).select_related("agent")
+        )
+        for entry in entries:
+            entry.delete()
+    return [entry.agent.slug for entry in entries]
+
+
+def add_channel_members(channel: Channel, agents: Iterable[Agent], *, who: str) -> list[str]:
+    """Add agents to a private channel, and return the ids of those that were not in it."""
+    with change(who) as audit:
+        added = [
+            agent.slug
+            for agent in agents
+            if ChannelMember.objects.get_or_create(channel=channel, agent=agent)[1]
+        ]
+        for slug in added:
+            audit.note(Action.CHANNEL_MEMBER_ADDED, agent=slug, detail=_where(channel))
+    return added
+
+
+def remove_channel_members(channel: Channel, agents: Iterable[Agent], *, who: str) -> list[str]:
+    """Take agents out of a private channel, and return the ids of those that were in it."""
+    with change(who) as audit:
+        members = channel.channel_members.filter(agent__in=list(agents))
+        removed = list(members.values_list("agent__slug", flat=True))
+        members.delete()
+        for slug in removed:
+            audit.note(Action.CHANNEL_MEMBER_REMOVED, agent=slug, detail=_where(channel))
+    return removed
+
+
+def _where(channel: Channel) -> str:
+    return f"#{channel.name} in {channel.simulation.name}"
