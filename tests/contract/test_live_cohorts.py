@@ -26,7 +26,16 @@ from engine import build
 from engine.laws.checking import check_folder
 from engine.models import RunControl, Thread, TopologySnapshot, Turn
 from engine.store.database import writing
-from tests.doors import eager_run, environment, make_world, manage, runsim, told, wait_until
+from tests.doors import (
+    ROOT,
+    eager_run,
+    environment,
+    make_world,
+    manage,
+    runsim,
+    told,
+    wait_until,
+)
 from tests.runtime.scripted_llm import ScriptedLlm
 
 if TYPE_CHECKING:
@@ -51,16 +60,20 @@ SETTINGS = {
 }
 OBEYED_SECONDS = 1.0
 
+#: Run by another process: takes `EAST` out of `wide`, in a transaction that stays open.
 RAW = """
 import sys, time
 import django
 django.setup()
 from django.db import connection, transaction
-statement, held_seconds = sys.argv[1], float(sys.argv[2])
 with transaction.atomic():
     with connection.cursor() as cursor:
-        cursor.execute(statement)
-    time.sleep(held_seconds)
+        cursor.execute(
+            "DELETE FROM cohorts_membership"
+            " WHERE cohort_id = (SELECT id FROM cohorts_cohort WHERE name = 'wide')"
+            " AND agent_id IN (SELECT id FROM cohorts_agent WHERE slug IN ('oak', 'yew', 'bay'))"
+        )
+    time.sleep(float(sys.argv[1]))
 """
 
 
@@ -78,16 +91,10 @@ def cut_by_update() -> None:
 
 
 def cut_by_raw_sql(*, held_seconds: float = 0.0) -> None:
-    """Delete in another process, in a transaction that stays open for a while."""
-    names = ", ".join(f"'{slug}'" for slug in EAST)
-    statement = (
-        "DELETE FROM cohorts_membership WHERE agent_id IN "
-        f"(SELECT id FROM cohorts_agent WHERE slug IN ({names})) AND cohort_id = "
-        "(SELECT id FROM cohorts_cohort WHERE name = 'wide')"
-    )
     subprocess.run(
-        [sys.executable, "-c", RAW, statement, str(held_seconds)],
+        [sys.executable, "-c", RAW, str(held_seconds)],
         env=environment(DJANGO_SETTINGS_MODULE="simsite.settings"),
+        cwd=ROOT,
         check=True,
         timeout=60,
     )
