@@ -39,6 +39,12 @@ def django_db_modify_db_settings(
         settings["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
 
 
+@pytest.fixture(scope="session")
+def is_soak(pytestconfig: pytest.Config) -> bool:
+    """Tell whether this is `make soak`, where a test takes the time that it needs."""
+    return bool(pytestconfig.getoption("--hypothesis-profile") == "soak")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The contract tests run on both databases, by their place."""
     for item in items:

@@ -141,8 +141,22 @@ def manage(*words: str, **more: str) -> Told:
 @contextmanager
 def managing(*words: str, **more: str) -> Iterator[subprocess.Popen[str]]:
     """Start a command of `manage.py`; what is left of it at the end is killed."""
+    with _process(*MANAGE, *words, **more) as process:
+        yield process
+
+
+@contextmanager
+def eager_run(*words: str) -> Iterator[subprocess.Popen[str]]:
+    """Start `runsim` with a model that never tires of talking."""
+    with _process(sys.executable, "-m", "tests.eager_run", *words) as process:
+        yield process
+
+
+@contextmanager
+def _process(*command: str, **more: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [*MANAGE, *words],
+        command,
+        cwd=ROOT,
         env=environment(**more),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -65,21 +65,24 @@ class DjangoStore:
         )
         self._courtesy = Courtesy()
         self._write_thread = DatabaseThreads(1, name="store-writer")
-        self._read_threads = DatabaseThreads(2, name="store-reader")
+        # One for each kind of reading: texts come in the order of asking, on which a turn's calls
+        # depend, and never wait for a world or a topology.
+        self._text_thread = DatabaseThreads(1, name="store-texts")
+        self._world_thread = DatabaseThreads(1, name="store-world")
 
     async def load(self) -> Loaded:
-        return await self._read(partial(load, self._simulation, self._policy))
+        return await self._read_world(partial(load, self._simulation, self._policy))
 
     async def load_gate(self) -> Gate:
         """Read the topology; what moved it from outside the application is recorded first."""
         await self._write_thread.do(partial(self._until_known, record_outside_changes))
-        return await self._read(partial(load_gate, self._simulation, self._policy))
+        return await self._read_world(partial(load_gate, self._simulation, self._policy))
 
     async def commit(self, group: Group) -> None:
         await self._write_thread.do(partial(self._commit, group))
 
     async def read_mail(self) -> tuple[Effect, ...]:
-        return await self._read(partial(read_mail, self._simulation))
+        return await self._read_world(partial(read_mail, self._simulation))
 
     async def messages(self, seqs: tuple[int, ...]) -> tuple[StoredMessage, ...]:
         return await self._read(partial(reading.messages, self._simulation, seqs))
@@ -104,10 +107,14 @@ class DjangoStore:
     def close(self) -> None:
         """End the threads, each after what it has begun, and close their connections."""
         self._write_thread.close()
-        self._read_threads.close()
+        self._text_thread.close()
+        self._world_thread.close()
 
     async def _read(self, work: Callable[[], Result]) -> Result:
-        return await self._read_threads.do(partial(self._until_known, work))
+        return await self._text_thread.do(partial(self._until_known, work))
+
+    async def _read_world(self, work: Callable[[], Result]) -> Result:
+        return await self._world_thread.do(partial(self._until_known, work))
 
     def _commit(self, group: Group) -> None:
         try:

@@ -1,0 +1,158 @@
+"""Whole runs over a real database: the same seed the same export, and every law kept."""
+
+from __future__ import annotations
+
+import json
+import threading
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from cohorts.models import Agent, Cohort, Membership
+from cohorts.operations import add_members, save_agent
+from engine import inbox
+from engine.laws.checking import check_folder
+from engine.models import Channel, Message, Proposal, Run, RunControl, RunLease, Simulation, Turn
+from engine.store.database import read_lease, take_lease
+from tests.doors import make_agent, make_world, runsim, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
+
+SIX = ("ash", "elm", "fir", "oak", "yew", "bay")
+COHORTS = {"north": ("ash", "elm", "fir"), "south": ("fir", "oak", "yew")}
+#: Fields that name a row, not what happened: equal runs number them in the same order.
+IDS = ("run", "id", "thread", "version", "topology_version", "agent_version")
+#: What has wall times of people's work, not of the run.
+OF_PEOPLE = ("agents.jsonl", "changes.jsonl")
+
+
+def export(folder: Path, *what: str) -> dict[str, list[dict[str, Any]]]:
+    call_command("exportrun", *what, "--to", str(folder), verbosity=0)
+    return {
+        path.name: [json.loads(line) for line in path.read_text().splitlines()]
+        for path in sorted(folder.iterdir())
+    }
+
+
+def masked(files: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """Return an export with ids as ranks of their first use, and times as seconds of the run."""
+    start = datetime.fromisoformat(files["runs.jsonl"][0]["started_at"])
+    ranks: dict[str, dict[object, int]] = {name: {} for name in IDS}
+
+    def mask(name: str, value: object) -> object:
+        if name in ranks and value is not None:
+            known = ranks["id" if name == "thread" else name]
+            return known.setdefault(value, len(known))
+        if name.endswith("_at") or name == "at":
+            return value and (datetime.fromisoformat(str(value)) - start).total_seconds()
+        return value
+
+    return {
+        file: [{name: mask(name, value) for name, value in line.items()} for line in lines]
+        for file, lines in files.items()
+        if file not in OF_PEOPLE
+    }
+
+
+def test_same_seed_gives_the_same_export_but_for_ids_and_wall_times(tmp_path: Path) -> None:
+    make_world(agents=SIX, cohorts=COHORTS)
+    words = ("--until-idle", "--clock", "virtual", "--concurrent-turns", "1", "--latency", "2")
+    exports = []
+    for number, seed in enumerate(("7", "7", "8")):
+        told = runsim(*words, "--turn-delay", "3", "--seed", seed, "--fresh", "--json")
+        assert (told.code, told.summary["end_reason"]) == (0, "idle")
+        exports.append(export(tmp_path / str(number), str(told.summary["run"])))
+    first, second, other = exports
+    assert first != second
+    one, two = masked(first), masked(second)
+    for file, lines in one.items():
+        assert lines == two[file], file
+    assert len(one["messages.jsonl"]) > 20
+    assert one["turns.jsonl"][-1]["selected_at"] > 60
+    assert masked(other)["messages.jsonl"] != one["messages.jsonl"]
+
+
+@pytest.mark.parametrize("n_slots", [1, 3, 8])
+def test_every_law_is_kept_with_people_and_changes_beside(n_slots: int, tmp_path: Path) -> None:
+    make_world(agents=SIX, cohorts=COHORTS, unreviewed_proposals=1)
+    words = ("--concurrent-turns", str(n_slots), "--latency", "0.05", "--seed", "1", "--json")
+    meddling = Meddling()
+    told = meddling.beside(lambda: runsim(*words))
+    assert (told.code, told.summary["end_reason"]) == (0, "stopped")
+    files = export(tmp_path, "--simulation", "main")
+    verdict = check_folder(tmp_path)
+    assert [str(violation) for violation in verdict.violations] == []
+    assert any(message["person"] for message in files["messages.jsonl"])
+    assert len({row["version"] for row in files["topology.jsonl"]}) >= 2
+    assert any(turn["agent_version"] == 2 for turn in files["turns.jsonl"])
+    assert files["runs.jsonl"][0]["turns"] == len(files["turns.jsonl"])
+
+
+class Meddling:
+    """A person who writes, edits, reviews and regroups beside a run, and then stops it."""
+
+    def __init__(self) -> None:
+        self._failure: BaseException | None = None
+
+    def beside(self, work: Callable[[], Any]) -> Any:
+        """Do the work here and meddle in a thread; what fails there fails the test."""
+        thread = threading.Thread(target=self._run)
+        thread.start()
+        try:
+            done = work()
+        finally:
+            thread.join()
+        if self._failure is not None:
+            raise self._failure
+        return done
+
+    def _run(self) -> None:
+        try:
+            self._meddle()
+        except BaseException as error:
+            self._failure = error
+            raise
+        finally:
+            RunControl.objects.update(wish="stop")
+            connection.close()
+
+    def _meddle(self) -> None:
+        wait_until(lambda: Message.objects.count() >= 8)
+        channel = Channel.objects.get()
+        call = inbox.write_message(channel=channel, person="Ada", text="Who dries wood, @Ash?")
+        Membership.objects.filter(cohort__name="south", agent__slug="fir").delete()
+        ash = make_agent("ash")
+        ash.represents = "The Charcoal Guild"
+        save_agent(ash, who="Ada")
+        root = Message.objects.filter(root=None, is_bot=True).latest("seq")
+        inbox.write_message(channel=channel, person="Ada", text="Go on, please.", root=root)
+        wait_until(lambda: Message.objects.filter(root=call, author=ash).exists())
+        add_members(Cohort.objects.get(name="north"), Agent.objects.filter(slug="bay"), who="Ada")
+        wait_until(lambda: Turn.objects.filter(agent=ash, agent_version=2).exists())
+        for proposal in Proposal.objects.filter(state="pending")[:2]:
+            inbox.review_proposal(
+                proposal, version=proposal.version, state="revised", person="Ada", note="Shorter."
+            )
+        n_turns = Turn.objects.count()
+        wait_until(lambda: Turn.objects.count() > n_turns + 10)
+
+
+def test_lease_taken_meanwhile_fences_the_end_of_a_run() -> None:
+    make_world(agents=("ash", "elm"))
+    assert runsim("--until-idle", "--seed", "1", "--clock", "virtual").code == 0
+    run, simulation = Run.objects.get(), Simulation.objects.get()
+    lease = read_lease(simulation.pk)
+    assert lease.is_expired
+    assert lease.owner == ""
+    first = take_lease(simulation.pk, run.pk, known_token=lease.token, owner="a", seconds=30)
+    assert first == lease.token + 1
+    assert take_lease(simulation.pk, run.pk, known_token=lease.token, owner="b", seconds=30) is None
+    assert RunLease.objects.get().owner == "a"
+    assert not read_lease(simulation.pk).is_expired
