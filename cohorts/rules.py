@@ -165,6 +165,10 @@ class Topology:
         """Return, sorted, the agents whose gate differs from the one of `old`."""
         return mates_changed(old, self)
 
+    def gained_since(self, old: Topology) -> tuple[int, ...]:
+        """Return, sorted, the agents that may deal with somebody, or in a channel, anew."""
+        return gainers(old, self)
+
     def cohorts(self, agent: int) -> frozenset[int]:
         """Return the cohorts of an agent, by id; empty for one in none."""
         return self.cohorts_of.get(agent, _NOBODY)

@@ -23,6 +23,8 @@ from engine.models import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cohorts.models import Agent
 
 VERDICTS = frozenset({Proposal.State.ACCEPTED, Proposal.State.DECLINED, Proposal.State.REVISED})
@@ -126,11 +128,24 @@ def note_agents(agent_ids: list[int], **_: object) -> None:
     """Tell every simulation that an agent is in of its new texts, limits or status."""
     everywhere = Simulation.objects.filter(roster_chosen=False).values_list("pk", flat=True)
     places = [(simulation, agent) for simulation in everywhere for agent in agent_ids]
-    chosen = RosterEntry.objects.filter(simulation__roster_chosen=True, agent__in=agent_ids)
-    places += chosen.values_list("simulation_id", "agent_id")
+    saved = frozenset(agent_ids)
+    chosen = RosterEntry.objects.filter(simulation__roster_chosen=True)
+    for simulation, agent in chosen.values_list("simulation_id", "agent_id"):
+        if agent in saved:
+            places.append((simulation, agent))
     Inbox.objects.bulk_create(
-        Inbox(simulation_id=simulation, kind=Inbox.Kind.AGENT, key=agent)
-        for simulation, agent in places
+        [
+            Inbox(simulation_id=simulation, kind=Inbox.Kind.AGENT, key=agent)
+            for simulation, agent in places
+        ]
+    )
+
+
+def note_roster(simulation: int, agent_ids: Iterable[int]) -> None:
+    """Tell a simulation of agents whose entries were written in bulk, without signals."""
+    Inbox.objects.bulk_create(
+        (Inbox(simulation_id=simulation, kind=Inbox.Kind.AGENT, key=agent) for agent in agent_ids),
+        batch_size=500,
     )
 
 

@@ -21,9 +21,10 @@ class SimulationForm(forms.ModelForm, SettingsForm):  # type: ignore[type-arg]
         widgets: ClassVar = {
             "description": forms.Textarea(attrs={"rows": 3}),
             "house_rules": forms.Textarea(attrs={"rows": 8}),
-            "policy": forms.RadioSelect,
+            "policy": forms.RadioSelect(attrs={"class": "radiolist"}),
             "roster_chosen": forms.RadioSelect(
-                choices=[(False, "All active agents"), (True, "Only the agents that you choose")]
+                attrs={"class": "radiolist"},
+                choices=[(False, "All active agents"), (True, "Only the agents that you choose")],
             ),
         }
 
@@ -56,9 +57,6 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
-        for field in self.fields.values():
-            # In a table the labels are the heads of columns, which name nothing to a screen reader.
-            field.widget.attrs["aria-label"] = field.label
         if self.instance.pk:
             self.fields["visibility"].disabled = True
             self.fields["visibility"].help_text = "It cannot be changed later."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
 from django.urls import reverse
@@ -10,12 +10,43 @@ from django.utils.html import format_html
 
 from engine.admin.pages import HistoryAdmin, badge, in_usd, seconds_in_words
 from engine.admin.text import render_text, show_unseen
+from engine.core.effects import TurnOutcome
 from engine.models import LlmCall, Message, Turn
+from engine.ports.llm import LlmPhase
 
 if TYPE_CHECKING:
+    from enum import StrEnum
+
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
     from django.utils.safestring import SafeString
 
 _START_A_RUN = "Start a run: manage.py runsim --simulation NAME."
+
+
+class WordFilter(admin.SimpleListFilter):
+    """Filters by words known beforehand: to ask the table for them would read all of it."""
+
+    words: ClassVar[type[StrEnum]]
+
+    def lookups(
+        self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]
+    ) -> list[tuple[str, str]]:
+        return [(word, word) for word in self.words]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        word = self.value()
+        return queryset.filter(**{str(self.parameter_name): word}) if word else queryset
+
+
+class OutcomeFilter(WordFilter):
+    title = parameter_name = "outcome"
+    words = TurnOutcome
+
+
+class PhaseFilter(WordFilter):
+    title = parameter_name = "phase"
+    words = LlmPhase
 
 
 @admin.register(Turn)
@@ -30,7 +61,7 @@ class TurnAdmin(HistoryAdmin):
         "committed",
         "run",
     )
-    list_filter = ("outcome",)
+    list_filter = (OutcomeFilter,)
     list_select_related = ("agent", "run__simulation")
     search_fields = ("=agent__slug",)
     search_help_text = "The id of an agent."
@@ -59,7 +90,7 @@ class LlmCallAdmin(HistoryAdmin):
         "finish_reason",
         "run",
     )
-    list_filter = ("phase",)
+    list_filter = (PhaseFilter,)
     list_select_related = ("agent", "run__simulation")
     search_fields = ("=agent__slug",)
     search_help_text = "The id of an agent."

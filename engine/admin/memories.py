@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from engine.admin.pages import HistoryAdmin, frame, number_of, person_of
+from engine.admin.pages import HistoryAdmin, frame, number_of, person_of, text_of
 from engine.admin.text import render_text, show_unseen
 from engine.inbox import RefusedChangeError, edit_memory
 from engine.models import Memory
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
 VERSIONS_SHOWN = 20
+MEMORY_CHARACTERS = 100_000
 
 
 @admin.register(Memory)
@@ -84,8 +85,10 @@ class MemoryAdmin(HistoryAdmin):
 
 
 def _edit(request: HttpRequest, memory: Memory) -> HttpResponse:
-    text = "" if "clear" in request.POST else request.POST.get("text", "").strip()
     try:
+        text = ""
+        if "clear" not in request.POST:
+            text = text_of(request, "text", at_most=MEMORY_CHARACTERS).strip()
         newest = edit_memory(
             simulation=memory.simulation,
             agent=memory.agent,

@@ -11,6 +11,8 @@ from django.http import Http404
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 
+from engine.inbox import RefusedChangeError
+
 if TYPE_CHECKING:
     from django.db import models
     from django.db.models import QuerySet
@@ -83,6 +85,19 @@ def number_of(text: str | None) -> int | None:
     if text and text.isascii() and text.isdecimal() and len(text) <= _KEY_DIGITS:
         return int(text)
     return None
+
+
+def text_of(request: HttpRequest, name: str, *, at_most: int) -> str:
+    """Return the text of a form; raise RefusedChangeError for one of more characters.
+
+    A NUL, which no keyboard writes and PostgreSQL cannot store, is left out.
+    """
+    text = request.POST.get(name, "").replace("\0", "")
+    if len(text) > at_most:
+        raise RefusedChangeError(
+            f"The text has {len(text):,} characters, and {at_most:,} are possible: shorten it."
+        )
+    return text
 
 
 def person_of(request: HttpRequest) -> str:

@@ -42,7 +42,7 @@ class Group:
 
 def show_group(request: HttpRequest, group: Group, context: dict[str, object]) -> HttpResponse:
     """Show who is in the group, a page of them, and the agents that the search finds."""
-    sought = request.GET.get("q", "").strip()
+    sought = request.GET.get("q", "").replace("\0", "").strip()
     own = {
         "group": group,
         "members": Paginator(group.agents, IN_A_PAGE).get_page(request.GET.get("p")),

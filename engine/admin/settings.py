@@ -20,7 +20,7 @@ def _field(name: str, label: str, text: str, default: str = "") -> forms.Field:
     """Return the optional field of a setting; `default` says what holds where no number does."""
     setting = _SETTINGS[name]
     default = default or _default_in_words(setting)
-    bounds = f"{setting.minimum:g} to {setting.maximum:g}"
+    bounds = f"{setting.minimum:,.10g} to {setting.maximum:,.10g}"
     step = "1" if setting.kind is int else "any"
     attributes = {"placeholder": default, "class": "sim-number", "step": step}
     kind: Any = forms.IntegerField if setting.kind is int else forms.FloatField

@@ -36,12 +36,12 @@ _PRIVATE = "The members of a private channel deal with each other there, whateve
 _FORWARD_ONLY = "An agent that joins starts at the newest message: it does not go through old ones."
 
 
-class ChannelInline(admin.TabularInline):  # type: ignore[type-arg]
+class ChannelInline(admin.StackedInline):  # type: ignore[type-arg]
     model = Channel
     form = ChannelForm
     extra = 1
     can_delete = False
-    fields = ("name", "topic", "visibility", "members_link")
+    fields = (("name", "visibility", "members_link"), "topic")
     readonly_fields = ("members_link",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Channel]:

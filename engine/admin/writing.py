@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db.models.functions import Lower
 
 from cohorts.models import Agent
-from engine.admin.pages import number_of, person_of
+from engine.admin.pages import number_of, person_of, text_of
 from engine.core.mentions import find_mentions
 from engine.inbox import RefusedChangeError, review_proposal, write_message
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from engine.models import Channel, Message, Proposal
+
+MESSAGE_CHARACTERS: Final = 20_000
+NOTE_CHARACTERS: Final = 4_000
 
 
 def may_read(request: HttpRequest) -> bool:
@@ -38,8 +41,8 @@ def send_message(request: HttpRequest, channel: Channel, root: Message | None = 
     """Store what the person wrote, and say whom it calls."""
     if not may_write(request):
         raise PermissionDenied
-    text = request.POST.get("text", "")
     try:
+        text = text_of(request, "text", at_most=MESSAGE_CHARACTERS)
         write_message(channel=channel, person=person_of(request), text=text, root=root)
     except RefusedChangeError as refusal:
         messages.error(request, str(refusal))
@@ -57,7 +60,7 @@ def review(request: HttpRequest, proposal: Proposal) -> None:
             version=number_of(request.POST.get("version")) or 0,
             state=request.POST.get("state", ""),
             person=person_of(request),
-            note=request.POST.get("note", "").strip(),
+            note=text_of(request, "note", at_most=NOTE_CHARACTERS).strip(),
         )
     except RefusedChangeError as refusal:
         messages.error(request, str(refusal))

@@ -179,14 +179,12 @@ class Reviewed:
 class AgentChanged:
     """An agent's texts, limits or status changed, or it joined the roster.
 
-    `spec` None: it left the simulation. `returned` says that it was away: it starts at the newest
-    `seq`, also when that happened between two runs.
+    `spec` None: it left the simulation.
     """
 
     note: int | None
     agent: int
     spec: AgentSpec | None
-    returned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

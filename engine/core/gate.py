@@ -66,3 +66,7 @@ class Gate(Protocol):
     def changed_since(self, old: Self) -> tuple[int, ...]:
         """Agents whose mates, cohorts or private channels differ from `old`'s, sorted."""
         ...
+
+    def gained_since(self, old: Self) -> tuple[int, ...]:
+        """Agents that may deal with somebody, or in a private channel, anew, sorted."""
+        ...

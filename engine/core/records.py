@@ -64,7 +64,8 @@ class AgentState:
     `last_selected` is the number of its last selection that was stored, `ended_at` when that
     turn ended. `cursor` is the `seq` up to which it has read; `bank` holds roots it kept, in
     the order kept. `posts_made` counts its public roots on the local day `posts_on`,
-    `private_posts_made` those in private channels.
+    `private_posts_made` those in private channels. `away` says that it was out when a run last
+    looked: coming back, it starts at the newest `seq`.
     """
 
     last_selected: int = 0
@@ -76,6 +77,7 @@ class AgentState:
     private_posts_made: int = 0
     next_post_at: datetime | None = None
     skip_streak: int = 0
+    away: bool = False
 
 
 class InvitationKind(StrEnum):

@@ -179,11 +179,11 @@ def checked(name: str, value: object) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise RefusedSetting(f"{name} is {value!r}: give a number.")
-    if setting.kind is int and value != int(value):
-        raise RefusedSetting(f"{name} is {value}: give a whole number.")
     if not setting.minimum <= value <= setting.maximum:
         bounds = f"from {setting.minimum:g} to {setting.maximum:g}"
         raise RefusedSetting(f"{name} is {value:g}: give a number {bounds}.")
+    if setting.kind is int and value != int(value):
+        raise RefusedSetting(f"{name} is {value}: give a whole number.")
     return setting.kind(value)
 
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from engine.core.config import RunConfig
     from engine.core.draft import Concern
     from engine.core.group import Group
+    from engine.core.records import AgentSpec
     from engine.core.world import World
     from engine.ports.clock import Clock
     from engine.ports.llm import Llm
@@ -152,16 +153,27 @@ class Engine:
         """Store the topology the run starts under, take in who is new, and judge everybody."""
         if self.config.max_minutes is not None:
             self._ends_at = self.clock.now() + timedelta(minutes=self.config.max_minutes)
-        newcomers = [spec for spec in self.world.agents.values() if spec.id not in self._known]
-        for spec in newcomers:
-            del self.world.agents[spec.id]
-        joined = (AgentChanged(note=None, agent=spec.id, spec=spec) for spec in newcomers)
-        await self.committer.hand_in(HandIn(effects=(Adopt(gate=self.world.gate),)))
-        await self.committer.hand_in(HandIn(effects=tuple(joined)))
+        changed = tuple(
+            AgentChanged(note=None, agent=spec.id, spec=spec) for spec in self._changed_meanwhile()
+        )
+        for change in changed:
+            if change.agent not in self._known:
+                del self.world.agents[change.agent]
+        # In one group: a message that is taken in now must not slip behind a newcomer's cursor.
+        await self.committer.hand_in(HandIn(effects=(Adopt(gate=self.world.gate), *changed)))
         for thread in self.world.threads.values():
             self._idle_threads.watch(thread)
         await self.outside.read_mail()
         self.watch.everybody(self.clock.now())
+
+    def _changed_meanwhile(self) -> list[AgentSpec]:
+        """Return the agents that are new to the simulation, and that came or went between runs."""
+        return [
+            spec
+            for spec in self.world.agents.values()
+            if spec.id not in self._known
+            or self.world.state(spec.id).away == (spec.status is Status.ACTIVE)
+        ]
 
     async def _select_until_end(self) -> Ending:
         """Fill slots: first the slot, then the agent."""

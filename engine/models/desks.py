@@ -30,6 +30,7 @@ class AgentState(models.Model):
     private_posts_made = models.PositiveIntegerField(default=0)
     next_post_at = models.DateTimeField(null=True)
     skip_streak = models.PositiveIntegerField(default=0)
+    away = models.BooleanField(default=False)
 
     class Meta:
         constraints: ClassVar = [

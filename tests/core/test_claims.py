@@ -138,6 +138,17 @@ def test_own_window_goes_before_the_runs() -> None:
     assert budget.refusal(agent(1), AT, n_threads=1) == Spent(reason="window", until=later(600))
 
 
+def test_calls_made_before_count_against_every_cap() -> None:
+    budget = budget_of(max_calls=5, max_nano_usd=100)
+    budget.count(1, n_calls=3, nano_usd=40)
+    budget.count(2, n_calls=1, nano_usd=10)
+    assert (budget.n_calls, budget.spent_nano_usd) == (4, 50)
+    assert budget.refusal(agent(1, max_calls=3), AT, n_threads=0) == Spent(reason="own_call_cap")
+    assert reserve(budget, 51, of=3) == Spent(reason="money_cap", of_run=True)
+    assert isinstance(reserve(budget, 50, of=3), Reservation)
+    assert reserve(budget, of=3) == Spent(reason="call_cap", of_run=True)
+
+
 @given(
     cap=st.integers(0, 500),
     calls=st.lists(st.tuples(st.integers(0, 100), st.floats(0, 1), st.integers(0, 5)), max_size=60),

@@ -57,7 +57,12 @@ def test_money_never_exceeds_its_cap(slots: int) -> None:
 def test_money_too_little_for_one_more_call_pauses_the_run() -> None:
     society = make_society(MANY)
     played = play(
-        society, until_idle=False, concurrent_turns=8, max_nano_usd=95, llm=priced(10, 10)
+        society,
+        until_idle=False,
+        max_minutes=60,
+        concurrent_turns=8,
+        max_nano_usd=95,
+        llm=priced(10, 10),
     )
     assert (played.reason, money_of(society)) == ("money_cap", 90)
 

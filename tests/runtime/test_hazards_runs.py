@@ -1,4 +1,4 @@
-"""Hazards of whole runs: full desks, failing models, stops, deadlines and latecomers."""
+"""Hazards of whole runs: full desks, stops, deadlines and latecomers."""
 
 from __future__ import annotations
 
@@ -10,60 +10,29 @@ from dataclasses import replace
 import pytest
 
 from engine.core.effects import Effect, TurnOutcome
-from engine.core.errors import TransientLlmError, UnusableAnswer
 from engine.core.group import Group
 from engine.core.records import InvitationState, Outcome, Status
 from engine.phases.scene import Scene
 from engine.ports.llm import (
     Decision,
     LlmRequest,
-    Move,
     NewRoot,
-    PostContext,
     RememberContext,
-    ReplyContext,
     SkipPost,
-    Written,
 )
 from engine.store.memory import MemoryStore
 from engine.turn.log import TurnLog
+from tests.runtime.parts import (
+    at_home,
+    authors,
+    decline,
+    go_on,
+    new_root,
+    skip,
+    texts,
+)
 from tests.runtime.scripted_llm import by_phase, eager, silent, unlike_any_other
-from tests.runtime.society import Live, Played, make_agent, make_society, play
-
-
-def skip(_request: LlmRequest) -> Decision:
-    return SkipPost(reason="nothing to say")
-
-
-def new_root(request: LlmRequest) -> Decision:
-    return NewRoot(channel="general", text=unlike_any_other(request), tag=None)
-
-
-def decline(request: LlmRequest) -> Decision:
-    """Decline wherever the script may, go on where it must."""
-    assert isinstance(request.context, ReplyContext)
-    move = Move.DECLINE if Move.DECLINE in request.context.moves else Move.CONTINUE
-    return Written(move=move, text=unlike_any_other(request))
-
-
-def go_on(request: LlmRequest) -> Decision:
-    return Written(move=Move.CONTINUE, text=unlike_any_other(request))
-
-
-def texts(played: Played) -> list[str]:
-    return [row.message.text for _, row in sorted(played.tables.messages.items())]
-
-
-def authors(played: Played) -> list[int | None]:
-    return [row.message.author for _, row in sorted(played.tables.messages.items())]
-
-
-def rejected(played: Played) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for turn in played.tables.turns.values():
-        found.update(dict(turn.rejected))
-    return found
-
+from tests.runtime.society import Live, make_agent, make_society, play
 
 # --- full desks ------------------------------------------------------------------------------------
 
@@ -114,130 +83,10 @@ def test_forty_invitations_at_two_seats_are_all_dealt_with() -> None:
 def test_last_seat_serves_the_post_that_was_kept_in_the_same_turn() -> None:
     script = by_phase(eager, reply=decline)
     played = play(
-        make_society(2), script=script, max_turns=2, concurrent_turns=1, active_thread_threshold=1
+        at_home(2), script=script, max_turns=2, concurrent_turns=1, active_thread_threshold=1
     )
     assert authors(played) == [1, 2]
     assert list(played.tables.open_pairs) == [(1, 2)]
-
-
-# --- a model that fails ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("n_failures", "outcome", "n_asked"), [(1, Outcome.NO_PROPOSAL, 2), (2, Outcome.LOST, 2)]
-)
-def test_second_unusable_answer_in_a_row_closes_the_thread(
-    n_failures: int, outcome: Outcome, n_asked: int
-) -> None:
-    failed: list[int] = []
-
-    def unusable_at_first(request: LlmRequest) -> Decision:
-        if request.agent == "a1" and len(failed) < n_failures:
-            failed.append(request.turn)
-            raise UnusableAnswer("empty")
-        return decline(request)
-
-    script = by_phase(eager, reply=unusable_at_first)
-    played = play(make_society(2), script=script, daily_posts=1, max_turns=8, concurrent_turns=1)
-    first = played.tables.decisions[1, 1]
-    assert first.outcome is outcome
-    asked = [r for r in played.llm.requests if (r.phase, r.agent, r.thread) == ("reply", "a1", 1)]
-    assert len(asked) == n_asked
-    assert rejected(played)["unusable_empty"] == n_failures
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("the very same words again", "repeats"),
-        ("@Bot2", "unusable_empty"),
-        ("\x00", "unusable_unstorable"),
-    ],
-    ids=["repeats", "names-only", "poison"],
-)
-def test_answer_that_can_never_be_stored_is_not_asked_for_endlessly(text: str, reason: str) -> None:
-    def same(request: LlmRequest) -> Decision:
-        return Written(move=Move.CONTINUE, text=text)
-
-    script = by_phase(eager, reply=same)
-    played = play(make_society(2), script=script, daily_posts=2, max_minutes=60)
-    assert {row.outcome for row in played.tables.decisions.values()} == {Outcome.LOST}
-    assert rejected(played)[reason] >= 2
-    assert played.llm.n_calls("reply") < 12
-
-
-def test_invitation_with_an_unusable_answer_is_settled() -> None:
-    async def call(live: Live) -> None:
-        await live.sleep(1)
-        for text in ("@Bot1 hello", "@Bot2 hello"):
-            live.society.people.write_message(channel=1, text=text, at=live.clock.now())
-        live.beat()
-
-    def unusable_for_one(request: LlmRequest) -> Decision:
-        if request.agent == "a1":
-            raise UnusableAnswer("refused")
-        return go_on(request)
-
-    script = by_phase(silent, reply=unusable_for_one)
-    played = play(make_society(2), call, script=script, latency=2.0, max_minutes=60)
-    states = {agent: row.state for (agent, _), row in played.tables.invitations.items()}
-    assert states == {1: InvitationState.REFUSED, 2: InvitationState.ANSWERED}
-    assert played.llm.n_calls("reply") == 2
-
-
-def test_failed_scan_leaves_the_posts_unread() -> None:
-    failed: list[int] = []
-
-    def busy_once(request: LlmRequest) -> Decision:
-        if request.agent == "a2" and not failed:
-            failed.append(request.turn)
-            raise TransientLlmError("busy", retry_after_seconds=60)
-        return eager(request)
-
-    played = play(make_society(2), script=by_phase(eager, scan=busy_once), max_turns=6)
-    assert failed
-    (turn,) = (t for t in played.tables.turns.values() if t.outcome is TurnOutcome.BACKOFF)
-    scans = [r for r in played.llm.requests if (r.phase, r.agent) == ("scan", "a2")]
-    shown = [tuple(post.seq for post in r.context.posts) for r in scans]  # type: ignore[union-attr]
-    assert shown[0] == shown[1]
-    assert turn.agent == 2
-
-
-def test_post_that_comes_during_a_scan_is_read_by_the_next() -> None:
-    async def write(live: Live) -> None:
-        for text in ("before", "during"):
-            live.society.people.write_message(channel=1, text=text, at=live.clock.now())
-            live.beat()
-            await live.sleep(15)
-
-    played = play(make_society(1), write, script=silent, latency=20.0, daily_posts=0)
-    scans = [r for r in played.llm.requests if r.phase == "scan"]
-    shown = [tuple(post.text for post in r.context.posts) for r in scans]  # type: ignore[union-attr]
-    assert shown == [("before",), ("during",)]
-    assert played.tables.states[1].cursor == 2
-
-
-def test_failure_while_posting_leaves_the_bank_whole() -> None:
-    """The list that a prompt is given is its own: an exception cannot leave a short bank behind."""
-
-    def fail_on_full_bank(request: LlmRequest) -> Decision:
-        assert isinstance(request.context, PostContext)
-        if request.agent == "a2" and len(request.context.bank) == 3:
-            raise RuntimeError("a fault of ours")
-        return SkipPost(reason="not yet")
-
-    async def write(live: Live) -> None:
-        for number in range(3):
-            live.society.people.write_message(channel=1, text=f"no {number}", at=live.clock.now())
-        live.beat()
-
-    script = by_phase(eager, post=fail_on_full_bank)
-    played = play(make_society(2), write, script=script, max_minutes=4, latency=1.0)
-    failed = [turn for turn in played.tables.turns.values() if turn.outcome is TurnOutcome.FAILED]
-    assert {turn.agent for turn in failed} == {2}
-    assert failed[0].detail == "RuntimeError: a fault of ours"
-    assert played.tables.states[2].bank == (1, 2, 3)
-    assert played.engine.rules.claims.is_empty
 
 
 # --- status, deadline, stop ----------------------------------------------------------------------------
@@ -250,7 +99,7 @@ def test_agent_paused_while_its_turn_runs_posts_nothing() -> None:
         live.beat()
 
     script = by_phase(silent, post=new_root)
-    played = play(make_society(2), pause, script=script, latency=10.0, daily_posts=1)
+    played = play(at_home(2), pause, script=script, latency=10.0, daily_posts=1)
     assert authors(played) == [2]
     assert dict(played.tables.turns[1].rejected) == {"author_out": 1}
     assert played.tables.states[1].posts_made == 0
@@ -270,7 +119,7 @@ def test_debts_of_a_turn_that_met_its_deadline_are_kept() -> None:
 
     script = by_phase(eager, reply=decline)
     played = play(
-        make_society(3),
+        at_home(3),
         script=script,
         latency=latency,
         max_turn_seconds=100,
@@ -291,7 +140,7 @@ def test_stop_reaches_a_run_whose_slots_are_all_busy(asked: int, ends_after: flo
         for _ in range(asked):
             live.engine.stop()
 
-    society = make_society(2)
+    society = at_home(2)
     began = society.starts_at
     played = play(
         society, stop, script=eager, latency=500.0, concurrent_turns=1, stop_grace_seconds=30
@@ -308,7 +157,7 @@ def test_turns_in_flight_finish_within_the_grace() -> None:
         await live.sleep(5)
         live.engine.stop()
 
-    played = play(make_society(2), stop, script=eager, latency=20.0, concurrent_turns=1)
+    played = play(at_home(2), stop, script=eager, latency=20.0, concurrent_turns=1)
     assert played.reason == "stopped"
     assert [turn.outcome for turn in played.tables.turns.values()] == [TurnOutcome.WORKED]
     assert len(texts(played)) == 1
@@ -320,7 +169,7 @@ def test_driver_whose_lease_was_taken_ends_at_once_and_stores_nothing() -> None:
         MemoryStore(live.tables)
         live.beat()
 
-    society = make_society(2)
+    society = at_home(2)
     began = society.starts_at
     played = play(society, take_over, script=eager, latency=20.0, concurrent_turns=1)
     assert played.reason == "interrupted"
@@ -333,7 +182,7 @@ def test_driver_that_is_fenced_at_a_commit_ends_interrupted() -> None:
         await live.sleep(5)
         MemoryStore(live.tables)
 
-    played = play(make_society(2), take_over, script=eager, latency=20.0, concurrent_turns=1)
+    played = play(at_home(2), take_over, script=eager, latency=20.0, concurrent_turns=1)
     assert played.reason == "interrupted"
     assert texts(played) == []
     assert "the lease has moved on" in played.ending.sentence
@@ -344,7 +193,7 @@ def test_database_that_fails_ends_the_run_as_failed() -> None:
         if group.messages:
             raise OSError("the disk is full")
 
-    played = play(make_society(2), script=eager, before_commit=fail)
+    played = play(at_home(2), script=eager, before_commit=fail)
     assert played.reason == "failed"
     assert played.ending.sentence == "Nothing can be stored any more: the disk is full"
 
@@ -355,7 +204,7 @@ def test_database_that_fails_ends_the_run_as_failed() -> None:
 def test_agent_waits_from_the_moment_it_has_cooled_also_behind_busy_slots() -> None:
     script = by_phase(silent, post=new_root)
     played = play(
-        make_society(2),
+        at_home(2),
         script=script,
         latency=lambda request: 30.0 if request.phase == "post" else 0.0,
         concurrent_turns=1,
@@ -384,7 +233,7 @@ def test_memories_that_are_being_written_hold_up_nobody_else() -> None:
 
     script = by_phase(silent, post=first_two, reply=decline, scan=eager)
     played = play(
-        make_society(3), ask, script=script, latency=latency, daily_posts=1, concurrent_turns=3
+        at_home(3), ask, script=script, latency=latency, daily_posts=1, concurrent_turns=3
     )
     closed = played.tables.decisions[min(played.tables.decisions)]
     (said,) = (row.message for row in played.tables.messages.values() if row.message.author == 3)
@@ -395,7 +244,7 @@ def test_memories_that_are_being_written_hold_up_nobody_else() -> None:
 
 def test_talks_are_remembered_in_the_order_they_closed() -> None:
     script = by_phase(eager, reply=decline)
-    played = play(make_society(3), script=script, latency=3.0, daily_posts=2)
+    played = play(at_home(3), script=script, latency=3.0, daily_posts=2)
     told: dict[str, list[int]] = {}
     for request in played.llm.requests:
         if isinstance(request.context, RememberContext):
@@ -417,11 +266,17 @@ def test_turns_that_do_nothing_do_not_follow_each_other(monkeypatch: pytest.Monk
         live.society.people.write_message(channel=1, text="@Bot1 hello", at=live.clock.now())
         live.beat()
 
-    played = play(make_society(2), write, until_idle=False, max_minutes=10)
-    turns = [(turn.agent, turn.outcome) for turn in played.tables.turns.values()]
-    # One each; then only the one that is called is tried again.
-    assert turns == [(1, "nothing"), (2, "nothing"), (1, "nothing")]
-    assert played.engine.figures.n_empty_turns == 3
+    played = play(at_home(2), write, until_idle=False, max_minutes=10)
+    turns = list(played.tables.turns.values())
+    # One each; then nobody until a person speaks, and again one each.
+    assert [(turn.agent, str(turn.outcome)) for turn in turns] == [
+        (1, "nothing"),
+        (2, "nothing"),
+        (1, "nothing"),
+        (2, "nothing"),
+    ]
+    assert (turns[2].selected_at - turns[0].selected_at).total_seconds() == 100
+    assert played.engine.figures.n_empty_turns == 4
 
 
 def test_joiner_every_twenty_seconds_starves_nobody() -> None:
@@ -433,7 +288,7 @@ def test_joiner_every_twenty_seconds_starves_nobody() -> None:
 
     script = by_phase(silent, post=new_root)
     played = play(
-        make_society(3),
+        at_home(3),
         join,
         script=script,
         latency=10.0,
@@ -479,6 +334,20 @@ def test_mail_is_taken_in_once_when_it_is_looked_for_twice(
             await live.sleep(1)
 
     with caplog.at_level(logging.WARNING):
-        played = play(make_society(1), write, script=silent, daily_posts=0, latency=1.0)
+        played = play(at_home(1), write, script=silent, daily_posts=0, latency=1.0)
     assert texts(played) == ["hello"]
     assert caplog.messages == []
+
+
+def test_message_of_the_first_moment_is_read_by_those_who_begin() -> None:
+    """It is taken in while the run begins: nobody's first cursor may pass over it."""
+
+    async def write(live: Live) -> None:
+        live.society.people.write_message(channel=1, text="at once", at=live.clock.now())
+        live.beat()
+
+    played = play(at_home(2), write, script=by_phase(eager, post=skip))
+    assert {agent: state.bank for agent, state in played.tables.states.items()} == {
+        1: (1,),
+        2: (1,),
+    }

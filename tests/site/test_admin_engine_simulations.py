@@ -11,7 +11,7 @@ from django.urls import reverse
 from cohorts.models import Agent, TopologyChange
 from engine.admin.settings import GROUPS, SETTING_NAMES, SettingsForm, setting_in_words
 from engine.models import Channel, Inbox, RosterEntry, Simulation
-from tests.site.admin_rows import count_queries, make_rows
+from tests.site.admin_world import count_queries, make_rows
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -71,8 +71,9 @@ def test_settings_are_explained_with_bounds_and_default() -> None:
     fields = SettingsForm.base_fields
 
     assert fields["daily_posts"].help_text == (
-        "New posts of its own in public channels; answers do not count. From 0 to 1000; blank: 3."
+        "New posts of its own in public channels; answers do not count. From 0 to 1,000; blank: 3."
     )
+    assert "From 0 to 2,592,000;" in fields["pair_rest_seconds"].help_text
     assert fields["scan_delay_seconds"].widget.attrs["placeholder"] == "30, in a rehearsal 0"
     assert fields["calls_per_window"].widget.attrs["placeholder"] == "no limit"
 
@@ -267,12 +268,15 @@ def test_lists_and_roster_cost_the_same_for_many(admin_client: Client) -> None:
     rows = make_rows()
     pages = (
         "/admin/engine/simulation/",
+        change_url(rows.simulation),
         reverse("admin:engine_roster", args=[rows.simulation.pk]) + "?q=lab",
     )
     RosterEntry.objects.create(simulation=rows.simulation, agent=rows.ada)
+    admin_client.get(change_url(rows.simulation))  # content types are cached from here on
     few = [count_queries(admin_client, page) for page in pages]
     for number in range(10):
         Simulation.objects.create(name=f"other-{number}")
+        Channel.objects.create(simulation=rows.simulation, name=f"c-{number}")
         agent = Agent.objects.create(slug=f"more-{number}", bot_name=f"More{number}")
         RosterEntry.objects.create(simulation=rows.simulation, agent=agent)
 

@@ -5,13 +5,23 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
 from engine.admin.reading import ANSWERS_IN_A_PAGE, ROOTS_IN_A_PAGE
 from engine.models import Channel, Decision, Message, Simulation, Thread
-from tests.site.admin_rows import HOSTILE, NOON, Rows, count_queries, make_rows, say, talk
+from tests.site.admin_world import (
+    HOSTILE,
+    NOON,
+    Rows,
+    count_queries,
+    make_rows,
+    page_of,
+    person_with,
+    say,
+    talk,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -22,26 +32,12 @@ def admin_user() -> User:
     return User.objects.create(username="admin", is_staff=True, is_superuser=True)
 
 
-def reader_of(client: Client, *codenames: str) -> Client:
-    """Log somebody in who has these permissions and no more."""
-    user = User.objects.create(username="reader", is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
-    client.force_login(user)
-    return client
-
-
 def channel_url(channel: Channel) -> str:
     return reverse("admin:engine_channel_talk", args=[channel.simulation_id, channel.pk])
 
 
 def thread_url(root: Message | Thread) -> str:
     return reverse("admin:engine_thread", args=[root.simulation_id, root.pk])
-
-
-def page_of(client: Client, url: str) -> str:
-    response = client.get(url)
-    assert response.status_code == 200
-    return response.content.decode()
 
 
 def wait(rows: Rows, text: str, root: Message | None = None) -> Message:
@@ -265,13 +261,20 @@ def test_person_writes_into_a_channel_and_learns_whom_it_calls(admin_client: Cli
 
     said = [
         admin_client.post(url, {"text": text}, follow=True).content.decode()
-        for text in ("Hello @adabot and @BobBot!", "Hello @Nobody", "Hello all", "  ")
+        for text in (
+            "Hello @adabot and @BobBot!",
+            "Hello @Nobody",
+            "Hello\0 all",
+            "  ",
+            "x" * 20_001,
+        )
     ]
 
     assert "It calls @AdaBot, @BobBot." in said[0]
     assert "No agent has the name that it mentions" in said[1]
     assert "It names no agent" in said[2]
     assert "The message is empty: write something." in said[3]
+    assert "The text has 20,001 characters, and 20,000 are possible: shorten it." in said[4]
     stored = Message.objects.order_by("pk").values_list("person", "seq", "root", "text")
     assert list(stored) == [
         ("admin", None, None, "Hello @adabot and @BobBot!"),
@@ -294,7 +297,7 @@ def test_person_answers_in_a_thread(admin_client: Client) -> None:
 def test_reader_may_read_and_not_write(client: Client) -> None:
     rows = make_rows()
     root = say(rows, 1, "root")
-    reader = reader_of(client, "view_message")
+    reader = person_with(client, "view_message")
 
     for url in (channel_url(rows.channel), thread_url(root)):
         assert "<textarea" not in page_of(reader, url)
@@ -304,7 +307,7 @@ def test_reader_may_read_and_not_write(client: Client) -> None:
 
 def test_writer_may_write(client: Client) -> None:
     rows = make_rows()
-    writer = reader_of(client, "view_message", "add_message")
+    writer = person_with(client, "view_message", "add_message")
 
     assert "<textarea" in page_of(writer, channel_url(rows.channel))
     assert writer.post(channel_url(rows.channel), {"text": "x"}).status_code == 302
@@ -314,7 +317,7 @@ def test_writer_may_write(client: Client) -> None:
 def test_who_may_read_nothing_is_refused_everywhere(client: Client) -> None:
     rows = make_rows()
     root = say(rows, 1, "root")
-    stranger = reader_of(client)
+    stranger = person_with(client)
     urls = (
         reverse("admin:engine_simulation_talk", args=[rows.simulation.pk]),
         channel_url(rows.channel),

@@ -144,3 +144,32 @@ def test_operations_list_every_option_of_runsim() -> None:
 
     ours = {name for name in options(parser) - options(of_django) if name.startswith("--")}
     assert set(re.findall(r"--[a-z-]+", usage)) == ours
+
+
+def test_rules_name_tests_that_exist() -> None:
+    text = (DOCS / "rules.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(tests/[a-z_/]+\.py)::(test_\w+)`", text))
+    sources = {
+        file: path.read_text(encoding="utf-8") if (path := ROOT / file).exists() else ""
+        for file, _ in named
+    }
+
+    assert [
+        f"{file}::{test}"
+        for file, test in sorted(named)
+        if not re.search(rf"^ *(async )?def {test}\(", sources[file], flags=re.MULTILINE)
+    ] == []
+    assert text.count("`tests/") - text.count("`tests/guards") == len(
+        re.findall(r"`tests/[a-z_/]+\.py::test_\w+`", text)
+    )
+
+
+def test_decisions_are_listed_and_have_the_same_parts() -> None:
+    folder = DOCS / "decisions"
+    pages = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
+    index = pages.pop("README.md")
+
+    assert sorted(re.findall(r"\]\(([a-z-]+\.md)\)", index)) == sorted(pages)
+    assert {
+        tuple(re.findall(r"^## (.+)$", text, flags=re.MULTILINE)) for text in pages.values()
+    } == {("Context", "Decision", "Consequences", "What would change it")}

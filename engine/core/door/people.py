@@ -221,9 +221,7 @@ def agent_changed(draft: Draft, effect: AgentChanged) -> Result:
             return Committed()
         spec = replace(old, status=Status.RETIRED)
     draft.set_agent(spec)
-    was_away = old is None or old.status is not Status.ACTIVE or effect.returned
-    if spec.status is Status.ACTIVE and was_away:
-        _start_at_newest(draft, spec, is_new=old is None)
+    _go_or_come_back(draft, spec, is_new=old is None)
     if spec.status is Status.RETIRED:
         _close_owed(draft, spec.id)
     draft.concern.agents[spec.id] = None
@@ -234,10 +232,19 @@ def agent_changed(draft: Draft, effect: AgentChanged) -> Result:
     return Committed()
 
 
-def _start_at_newest(draft: Draft, spec: AgentSpec, *, is_new: bool) -> None:
-    """Let nobody catch up on what was said before; a new agent queues behind those who wait."""
-    state = AgentState(last_selected=draft.n_selections) if is_new else draft.state(spec.id)
-    draft.set_state(spec.id, replace(state, cursor=draft.last_seq))
+def _go_or_come_back(draft: Draft, spec: AgentSpec, *, is_new: bool) -> None:
+    """Let nobody catch up on what was said while it was away.
+
+    A new agent was away until now, and queues behind those who wait.
+    """
+    if is_new:
+        state = AgentState(last_selected=draft.n_selections, away=True)
+    else:
+        state = draft.state(spec.id)
+    if spec.status is not Status.ACTIVE:
+        draft.set_state(spec.id, replace(state, away=True))
+    elif state.away:
+        draft.set_state(spec.id, replace(state, cursor=draft.last_seq, away=False))
 
 
 def _close_owed(draft: Draft, agent: int) -> None:

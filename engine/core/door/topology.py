@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from engine.core.door.messages import settle_invitation
 from engine.core.effects import Adopt, Committed, Rejected, Result
 from engine.core.participation import may_act_on
-from engine.core.records import InvitationState, Status, Visibility
+from engine.core.records import InvitationState, Visibility
 
 if TYPE_CHECKING:
     from engine.core.draft import Draft
-    from engine.core.gate import Gate
     from engine.core.records import Root
 
 
@@ -28,10 +27,12 @@ def adopt(draft: Draft, effect: Adopt) -> Result:
         return Rejected(reason="older_topology")
     draft.gate = effect.gate
     draft.group.adopted = effect.gate
+    gained = frozenset(effect.gate.gained_since(old))
     for agent in effect.gate.changed_since(old):
         if draft.agents.get(agent) is not None:
             _prune(draft, agent)
-            _skip_old_posts(draft, agent, old)
+            if agent in gained:
+                _skip_old_posts(draft, agent)
             draft.concern.agents[agent] = None
     _mark_grandfathered(draft)
     return Committed()
@@ -54,27 +55,11 @@ def _permitted(draft: Draft, agent: int, root: Root | None) -> bool:
     return root is not None and may_act_on(draft, agent, root)
 
 
-def _skip_old_posts(draft: Draft, agent: int, old: Gate) -> None:
+def _skip_old_posts(draft: Draft, agent: int) -> None:
     """Move the cursor of an agent that gains somebody and has nothing permitted unread."""
     state = draft.state(agent)
-    if state.cursor >= draft.last_seq or draft.world.unread(agent, most=1):
-        return
-    gains = any(
-        other != agent
-        and spec.status is Status.ACTIVE
-        and draft.gate.permits(agent, other)
-        and not old.permits(agent, other)
-        for other, spec in draft.world.agents.items()
-    )
-    if gains or _joined_channel(draft, agent, old):
-        draft.set_state(agent, replace(draft.state(agent), cursor=draft.last_seq))
-
-
-def _joined_channel(draft: Draft, agent: int, old: Gate) -> bool:
-    return any(
-        agent in members and agent not in old.members_of.get(channel, frozenset())
-        for channel, members in draft.gate.members_of.items()
-    )
+    if state.cursor < draft.last_seq and not draft.world.unread(agent, most=1):
+        draft.set_state(agent, replace(state, cursor=draft.last_seq))
 
 
 def _mark_grandfathered(draft: Draft) -> None:

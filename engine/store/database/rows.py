@@ -221,6 +221,7 @@ def state_row(agent: int, state: records.AgentState, *, simulation: int) -> Agen
         private_posts_made=state.private_posts_made,
         next_post_at=state.next_post_at,
         skip_streak=state.skip_streak,
+        away=state.away,
     )
 
 
@@ -236,6 +237,7 @@ def state_record(row: AgentState) -> records.AgentState:
         private_posts_made=row.private_posts_made,
         next_post_at=row.next_post_at,
         skip_streak=row.skip_streak,
+        away=row.away,
     )
 
 

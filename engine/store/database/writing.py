@@ -141,13 +141,14 @@ class Writer:
             ],
             by=("root",),
         )
-        Decision.objects.bulk_create(
+        decisions = [
             rows.decision_row(
                 one, simulation=self._simulation, run=self._run, root=keys[one.thread.root]
             )
             for one in group.decisions
-        )
-        Proposal.objects.bulk_create(self._proposal(one, keys) for one in group.proposals)
+        ]
+        Decision.objects.bulk_create(decisions)
+        Proposal.objects.bulk_create([self._proposal(one, keys) for one in group.proposals])
 
     def _proposal(self, new: NewProposal, keys: dict[int, int]) -> Proposal:
         proposer, confirmer = new.agents
@@ -169,16 +170,15 @@ class Writer:
             for one in group.invitations
         ]
         _upsert(Invitation, invitations, by=("agent", "message"))
-        Memory.objects.bulk_create(
+        memories = [
             rows.memory_row(one, simulation=self._simulation, at=group.at) for one in group.memories
-        )
-        Subscription.objects.bulk_create(
-            (
-                Subscription(agent_id=agent, channel_id=channel)
-                for agent, channel in group.subscriptions
-            ),
-            ignore_conflicts=True,
-        )
+        ]
+        Memory.objects.bulk_create(memories)
+        subscriptions = [
+            Subscription(agent_id=agent, channel_id=channel)
+            for agent, channel in group.subscriptions
+        ]
+        Subscription.objects.bulk_create(subscriptions, ignore_conflicts=True)
         states = [
             rows.state_row(agent, state, simulation=self._simulation)
             for agent, state in group.states

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
 from cohorts import operations
 from cohorts.models import Agent
@@ -197,3 +199,30 @@ def count_queries(client: Client, page: str) -> int:
     with CaptureQueriesContext(connection) as queries:
         assert client.get(page).status_code == 200
     return len(queries)
+
+
+def person_with(client: Client, *codenames: str) -> Client:
+    """Log somebody in who has these permissions and no more."""
+    user = User.objects.create(username="somebody", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+    client.force_login(user)
+    return client
+
+
+def list_url(name: str) -> str:
+    return reverse(f"admin:engine_{name}_changelist")
+
+
+def change_url(row: Proposal | Run | Memory | Message) -> str:
+    return reverse(f"admin:engine_{row._meta.model_name}_change", args=[row.pk])
+
+
+def review_url(proposal: Proposal) -> str:
+    return reverse("admin:engine_proposal_review", args=[proposal.pk])
+
+
+def page_of(client: Client, url: str, data: dict[str, object] | None = None) -> str:
+    """Return the page that a GET, or a POST of data, leads to."""
+    response = client.get(url) if data is None else client.post(url, data, follow=True)
+    assert response.status_code == 200
+    return response.content.decode()
