@@ -23,6 +23,8 @@ from engine.models import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cohorts.models import Agent
 
 VERDICTS = frozenset({Proposal.State.ACCEPTED, Proposal.State.DECLINED, Proposal.State.REVISED})
@@ -136,6 +138,14 @@ def note_agents(agent_ids: list[int], **_: object) -> None:
             Inbox(simulation_id=simulation, kind=Inbox.Kind.AGENT, key=agent)
             for simulation, agent in places
         ]
+    )
+
+
+def note_roster(simulation: int, agent_ids: Iterable[int]) -> None:
+    """Tell a simulation of agents whose entries were written in bulk, without signals."""
+    Inbox.objects.bulk_create(
+        (Inbox(simulation_id=simulation, kind=Inbox.Kind.AGENT, key=agent) for agent in agent_ids),
+        batch_size=500,
     )
 
 

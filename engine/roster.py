@@ -8,7 +8,9 @@ from cohorts.audit import Action, change
 from cohorts.models import Agent
 from cohorts.roster import CHANNELS
 from cohorts.tables import Problem
+from engine.inbox import note_roster
 from engine.models import Channel, ChannelMember, RosterEntry, Simulation
+from engine.simulations import save_simulation
 
 if TYPE_CHECKING:
     from cohorts.audit import Audit
@@ -58,7 +60,7 @@ def _choose_agents(
     """Make the roster a chosen one that holds the folder's agents."""
     if not simulation.roster_chosen:
         simulation.roster_chosen = True
-        simulation.save(update_fields=["roster_chosen"])
+        save_simulation(simulation)
         imported.counts["simulation", "changed"] += 1
     ids = dict(Agent.objects.values_list("slug", "pk"))
     wanted = {ids[agent.slug] for agent in roster.agents}
@@ -67,6 +69,7 @@ def _choose_agents(
         (RosterEntry(simulation=simulation, agent_id=pk) for pk in sorted(wanted - stored)),
         batch_size=500,
     )
+    note_roster(simulation.pk, sorted(wanted - stored))
     surplus = stored - wanted if prune else set()
     simulation.roster_entries.filter(agent__in=surplus).delete()
     imported.counts["roster", "added"] += len(wanted - stored)

@@ -12,7 +12,8 @@ from django.db import transaction
 
 from cohorts.audit import Action, change
 from cohorts.models import Agent
-from engine.models import ChannelMember, Inbox, RosterEntry, Simulation
+from engine.inbox import note_roster
+from engine.models import ChannelMember, RosterEntry, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,13 +28,7 @@ def save_simulation(simulation: Simulation) -> None:
         is_other_roster = any(chosen != simulation.roster_chosen for chosen in stored)
         simulation.save()
         if is_other_roster:
-            Inbox.objects.bulk_create(
-                (
-                    Inbox(simulation=simulation, kind=Inbox.Kind.AGENT, key=agent)
-                    for agent in Agent.objects.values_list("pk", flat=True)
-                ),
-                batch_size=500,
-            )
+            note_roster(simulation.pk, Agent.objects.values_list("pk", flat=True))
 
 
 def add_to_roster(simulation: Simulation, agents: Iterable[Agent]) -> list[str]:

@@ -5,11 +5,10 @@
     │   ├── TransientLlmError   worth another try later (limit, overload, connection)
     │   ├── PermanentLlmError   no try will help (key, permission, model): the run fails
     │   └── UnusableAnswer      the model answered, and the answer cannot be used
-    ├── StoreError
-    │   ├── Fenced              another driver owns the simulation: stop at once
-    │   ├── TopologyMoved       the group was checked under a version that is no longer in force
-    │   └── RowRefused          the database refused a row of this group (integrity, data)
-    └── CircuitOpen             too many transient failures in a row: the run pauses
+    └── StoreError
+        ├── Fenced              another driver owns the simulation: stop at once
+        ├── TopologyMoved       the group was checked under a version that is no longer in force
+        └── RowRefused          the database refused a row of this group (integrity, data)
 
 Expected refusals are values (`Rejected`, a skip), not errors.
 """
@@ -65,7 +64,3 @@ class TopologyMoved(StoreError):
 
 class RowRefused(StoreError):
     """The database refused a row of the group; nothing of the group was stored."""
-
-
-class CircuitOpen(EngineError):
-    """Too many transient failures in a row; nobody calls the model until a person resumes."""

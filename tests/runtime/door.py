@@ -25,6 +25,7 @@ from engine.core.effects import (
     Effect,
     HandIn,
     Join,
+    MoveKind,
     Post,
     Rejected,
     Reply,
@@ -103,6 +104,24 @@ class Door:
     async def differing(self) -> list[str]:
         """Return the tables in which the world differs from one rebuilt from the store."""
         return same_world(self.world, world_from(await self.store.load()))
+
+
+def post(
+    agent: int, text: str = "a post about goats", *, channel: int = 1, tag: int | None = None
+) -> Post:
+    """Return a new root."""
+    return Post(agent=agent, channel=channel, text=text, tag=tag)
+
+
+def reply(
+    agent: int,
+    root: int,
+    ordinal: int = 1,
+    text: str = "yes",
+    move: MoveKind = MoveKind.CONTINUE,
+) -> Reply:
+    """Return an answer composed on a view that ended at `ordinal`."""
+    return Reply(agent=agent, root=root, text=text, answers_ordinal=ordinal, move=move)
 
 
 def reasons(answer: Answer) -> list[str]:

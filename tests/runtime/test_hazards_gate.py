@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from engine.core.effects import Adopt, Join, MoveKind, Post, Reply, TakeNotice
+from engine.core.effects import Adopt, Join, MoveKind, Reply, TakeNotice
 from engine.core.group import Group
 from engine.core.participation import invitation_refusal
 from engine.core.records import InvitationKind, InvitationState
 from engine.loop.committer import newest_topology
-from tests.runtime.door import Door, open_door, reasons
+from tests.runtime.door import Door, open_door, post, reasons, reply
 from tests.runtime.society import in_virtual_time, make_society
 
 APART = {"east": (1, 2), "west": (3, 4)}
-
-
-def post(
-    agent: int, text: str = "a post about goats", *, channel: int = 1, tag: int | None = None
-) -> Post:
-    return Post(agent=agent, channel=channel, text=text, tag=tag)
-
-
-def reply(agent: int, root: int, ordinal: int = 1, text: str = "yes") -> Reply:
-    return Reply(agent=agent, root=root, text=text, answers_ordinal=ordinal)
 
 
 async def adopt(door: Door) -> None:

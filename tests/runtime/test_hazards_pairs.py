@@ -7,18 +7,8 @@ from dataclasses import replace
 
 from engine.core.effects import Close, HandIn, MoveKind, Post, Reply, TurnOutcome, Verdict
 from engine.core.records import Outcome
-from tests.runtime.door import Door, open_door, reasons
+from tests.runtime.door import Door, open_door, post, reasons, reply
 from tests.runtime.society import in_virtual_time, make_society
-
-
-def post(agent: int, text: str = "a post about goats") -> Post:
-    return Post(agent=agent, channel=1, text=text)
-
-
-def reply(
-    agent: int, root: int, ordinal: int = 1, move: MoveKind = MoveKind.CONTINUE, text: str = "yes"
-) -> Reply:
-    return Reply(agent=agent, root=root, text=text, answers_ordinal=ordinal, move=move)
 
 
 async def together(door: Door, *effects: Reply | Post) -> list[str]:
@@ -132,8 +122,8 @@ def test_proposals_that_wait_block_new_roots_until_one_is_reviewed() -> None:
         async with open_door(make_society(2), unreviewed_proposals=1) as door:
             root = await door.seq(post(1))
             await door.seq(reply(2, root))
-            await door.seq(reply(1, root, 2, MoveKind.PROPOSE))
-            await door.seq(reply(2, root, 3, MoveKind.ACCEPT))
+            await door.seq(reply(1, root, 2, move=MoveKind.PROPOSE))
+            await door.seq(reply(2, root, 3, move=MoveKind.ACCEPT))
             assert reasons(await door.turn(1, post(1, "more"))) == ["post_caps"]
             assert reasons(await door.turn(2, post(2, "more"))) == ["post_caps"]
             door.society.people.review(

@@ -7,22 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from engine.core.effects import Close, Committed, Join, MoveKind, Post, Reply, Verdict
+from engine.core.effects import Close, Committed, Join, MoveKind, Post, Verdict
 from engine.core.participation import debts
 from engine.core.records import InvitationKind, InvitationState, Outcome, Status
 from engine.store.memory import AlreadyReviewed
-from tests.runtime.door import Door, open_door, reasons
+from tests.runtime.door import Door, open_door, post, reasons, reply
 from tests.runtime.society import in_virtual_time, make_society
-
-
-def post(agent: int, text: str = "a post about goats") -> Post:
-    return Post(agent=agent, channel=1, text=text)
-
-
-def reply(
-    agent: int, root: int, ordinal: int, text: str = "yes", move: MoveKind = MoveKind.CONTINUE
-) -> Reply:
-    return Reply(agent=agent, root=root, text=text, answers_ordinal=ordinal, move=move)
 
 
 async def ask(door: Door, text: str, root: int | None = None, channel: int = 1) -> int:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from engine.core.effects import TurnOutcome
-from engine.core.errors import LlmError, PermanentLlmError, TransientLlmError, UnusableAnswer
+from engine.core.errors import TransientLlmError, UnusableAnswer
 from engine.core.records import Channel, InvitationState, Visibility
 from engine.phases import scan as scanning
 from engine.phases.repeats import repeats
@@ -29,52 +27,16 @@ from engine.ports.llm import (
     Stage,
     Written,
 )
-from engine.ports.store import Wish
+from tests.runtime.parts import (
+    at_home,
+    contexts,
+    people_write,
+    raising,
+    rejected,
+    skip,
+)
 from tests.runtime.scripted_llm import Script, by_phase, eager, silent, unlike_any_other
 from tests.runtime.society import Live, Played, Society, make_society, play
-
-
-def at_home(n_agents: int, **options: Any) -> Society:
-    """Return a society whose agents have joined its public channels already."""
-    society = make_society(n_agents, **options)
-    society.tables.subscriptions = {
-        (agent, channel): None for agent in society.tables.agents for channel in (1,)
-    }
-    return society
-
-
-def rejected(played: Played) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for turn in played.tables.turns.values():
-        found.update(dict(turn.rejected))
-    return found
-
-
-def people_write(*texts: str) -> Callable[[Live], Awaitable[None]]:
-    """Return what lets people write these roots at the start."""
-
-    async def write(live: Live) -> None:
-        for text in texts:
-            live.society.people.write_message(channel=1, text=text, at=live.clock.now())
-        live.beat()
-
-    return write
-
-
-def contexts(played: Played, kind: type) -> list[object]:
-    return [r.context for r in played.llm.requests if isinstance(r.context, kind)]
-
-
-def raising(error: LlmError) -> Script:
-    def script(request: LlmRequest) -> Decision:
-        raise error
-
-    return script
-
-
-def skip(_request: LlmRequest) -> Decision:
-    return SkipPost(reason="nothing to say")
-
 
 # --- scan ------------------------------------------------------------------------------------------
 
@@ -374,120 +336,3 @@ def test_memory_is_told_of_the_partner_and_the_outcome() -> None:
         ("Bot2", "proposal"),
         ("Bot1", "proposal"),
     ]
-
-
-# --- the model itself --------------------------------------------------------------------------------
-
-
-def chances_of(script: Script, **settings: Any) -> Played:
-    return play(at_home(1), script=by_phase(silent, post=script), daily_posts=1, **settings)
-
-
-def test_short_wait_for_a_retry_is_waited_inside_the_turn() -> None:
-    tried: list[int] = []
-
-    def busy_twice(request: LlmRequest) -> Decision:
-        tried.append(request.attempt)
-        if request.attempt < 3:
-            raise TransientLlmError("busy")
-        return NewRoot(channel="general", text="at last", tag=None)
-
-    played = chances_of(busy_twice)
-    (turn,) = played.tables.turns.values()
-    assert (tried, turn.outcome, turn.n_llm_calls) == ([1, 2, 3], TurnOutcome.WORKED, 3)
-    assert turn.finished_at is not None
-    assert (turn.finished_at - turn.selected_at).total_seconds() == 3  # 1 s, then 2 s
-    errors = [call.error for call in played.tables.calls.values()]
-    assert errors == ["transient: busy", "transient: busy", ""]
-
-
-def test_long_wait_ends_the_turn_and_brings_the_agent_again() -> None:
-    failed: list[int] = []
-
-    def busy_once(request: LlmRequest) -> Decision:
-        if not failed:
-            failed.append(request.turn)
-            raise TransientLlmError("busy", retry_after_seconds=30)
-        return NewRoot(channel="general", text="at last", tag=None)
-
-    played = chances_of(busy_once)
-    first, second = played.tables.turns.values()
-    assert (first.outcome, first.detail) == (TurnOutcome.BACKOFF, "busy")
-    assert second.outcome is TurnOutcome.WORKED
-    assert (second.selected_at - first.selected_at).total_seconds() == 30
-
-
-def test_many_failures_in_a_row_open_the_circuit() -> None:
-    played = chances_of(raising(TransientLlmError("busy")))
-    assert played.reason == "circuit_open"
-    assert played.llm.n_calls() == 12  # in whole turns of three attempts
-
-
-def test_success_between_failures_keeps_the_circuit_closed() -> None:
-    def every_third(request: LlmRequest) -> Decision:
-        if request.attempt < 3:
-            raise TransientLlmError("busy")
-        return SkipPost(reason="nothing to say")
-
-    played = chances_of(every_third, until_idle=False, max_minutes=120)
-    assert played.reason != "circuit_open"
-    assert sum(bool(call.error) for call in played.tables.calls.values()) > 10
-
-
-def test_permanent_failure_ends_the_run_with_its_sentence() -> None:
-    played = chances_of(raising(PermanentLlmError("The key is not valid; set another.")))
-    assert (played.reason, played.ending.sentence) == (
-        "failed",
-        "The key is not valid; set another.",
-    )
-    (turn,) = played.tables.turns.values()
-    assert (turn.outcome, turn.detail) == (TurnOutcome.FAILED, played.ending.sentence)
-    (call,) = played.tables.calls.values()
-    assert call.error == "permanent: The key is not valid; set another."
-
-
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [
-        (LlmError("odd\x00ly"), "failed: odd\N{REPLACEMENT CHARACTER}ly"),
-        (ValueError("a fault of ours"), "failed: ValueError"),
-    ],
-)
-def test_call_that_failed_otherwise_is_told_so(error: Exception, told: str) -> None:
-    def fails(request: LlmRequest) -> Decision:
-        raise error
-
-    played = chances_of(fails, max_turns=1)
-    (call,) = played.tables.calls.values()
-    (turn,) = played.tables.turns.values()
-    assert (call.error, turn.outcome) == (told, TurnOutcome.FAILED)
-
-
-def test_budget_that_is_spent_in_mid_turn_ends_the_turn_with_what_it_has() -> None:
-    """The scan took the last call: its result stands, and the run pauses."""
-    played = play(
-        at_home(1),
-        people_write("hello"),
-        script=by_phase(eager, scan=eager),
-        max_calls=2,
-        latency=1.0,
-    )
-    turns = list(played.tables.turns.values())
-    assert played.reason == "call_cap"
-    assert len(played.tables.calls) == 2
-    assert turns[-1].outcome is TurnOutcome.WORKED
-    assert played.engine.rules.claims.is_empty
-
-
-def test_drained_run_offers_nothing_new_and_finishes_what_is_owed() -> None:
-    async def drain(live: Live) -> None:
-        await live.until(lambda: bool(live.tables.open_pairs))
-        live.tables.wish = Wish.DRAIN
-        live.beat()
-
-    played = play(at_home(4), drain, script=eager, latency=5.0, concurrent_turns=2)
-    assert played.reason == "stopped"
-    assert played.engine.world.threads == {}
-    drained_at = min(t.opened_seq for t in played.tables.threads.values())
-    late = [t for t in played.tables.threads.values() if t.opened_seq > drained_at]
-    assert len(late) <= 2  # no more than were in flight

@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 
 from cohorts.gate import read_version
 from cohorts.models import Agent, AgentVersion, Cohort, Membership, TopologyChange
-from engine.models import Channel, ChannelMember, RosterEntry, Simulation
+from engine.models import Channel, ChannelMember, Inbox, RosterEntry, Simulation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -234,3 +234,18 @@ def test_dry_run_says_what_would_change_and_writes_nothing(
     assert Membership.objects.count() == 2
     assert said.out.endswith("This was a dry run: nothing was written.\n")
     assert said.err.startswith("alder would be in no cohort")
+
+
+def test_load_tells_a_live_driver_who_came_to_the_roster_and_who_left(folder: Path) -> None:
+    load(folder, "--simulation", "trees")
+    Inbox.objects.all().delete()
+    write_agents(folder, "alder", "cedar")
+    (folder / "cohorts.csv").write_text("cohort,description,agent_id\nfield,Trees,alder\n")
+    (folder / "channels.csv").write_text("channel,topic,visibility,agent_id\ngeneral,All,public,\n")
+    load(folder, "--simulation", "trees", "--prune")
+    told = set(Inbox.objects.filter(kind="agent").values_list("key", flat=True))
+    ids = dict(Agent.objects.values_list("slug", "pk"))
+    assert {ids["cedar"], ids["birch"]} <= told
+    Inbox.objects.all().delete()
+    load(folder, "--simulation", "trees", "--prune")
+    assert not Inbox.objects.exists()
