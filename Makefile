@@ -12,6 +12,7 @@ BASE := $(VENV)/.base-$(SUM)
 DEV := $(VENV)/.dev-$(SUM)
 INSTALL := $(PYTHON) -m pip --python $(PY) install --quiet --disable-pip-version-check --require-hashes
 PYTEST := $(PY) -m pytest $(PYTEST_ARGS)
+LONG := tests/contract/test_live_cohorts.py
 COVERED := --cov --cov-report= --cov-fail-under=0
 
 .DEFAULT_GOAL := help
@@ -24,7 +25,7 @@ help:
 	@echo "make check    format, lint, types, layers, migrations, templates, licences, sizes"
 	@echo "make guards   takes away one safeguard after the other and expects a test to fail"
 	@echo "make bench    measurements"
-	@echo "make soak     the property tests with many more examples"
+	@echo "make soak     many more examples, and cohort changes beside a live run at length"
 
 $(PY):
 	@$(PYTHON) -c 'import sys; sys.version_info[:2] == (3, 11) or sys.exit("Python 3.11 is needed, and this is %d.%d: try `make PYTHON=python3.11`." % sys.version_info[:2])'
@@ -77,9 +78,11 @@ bench: $(BASE)
 		echo "== $$file"; $(PY) -m "benchmarks.$$(basename "$$file" .py)"; \
 	done
 
-# The property tests of the pure parts with twenty times the examples.
+# The property tests of the pure parts with twenty times the examples, and the long forms of what
+# takes its time beside a live run, on both databases.
 soak: $(DEV)
-	$(PYTEST) --hypothesis-profile=soak --timeout=1800 tests/core tests/runtime
+	$(PYTEST) --hypothesis-profile=soak --timeout=1800 tests/core tests/runtime $(LONG)
+	$(PY) -m tests.postgres -- $(PYTEST) --hypothesis-profile=soak --timeout=1800 $(LONG)
 
 requirements: $(DEV)
 	$(PY) -m uv pip compile --quiet --python-version 3.11 --generate-hashes --custom-compile-command 'make requirements' requirements.in -o requirements.txt

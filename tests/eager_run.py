@@ -39,8 +39,8 @@ def main(words: list[str]) -> None:
         return ScriptedLlm(clock=clock, script=script, latency=lambda _: ANSWER_SECONDS)
 
     # One refused draft would keep an agent quiet for longer than the test lasts.
-    notices.SKIP_SECONDS = ANSWER_SECONDS
-    build.OfflineLlm = eager_llm  # type: ignore[assignment,misc]
+    vars(notices)["SKIP_SECONDS"] = ANSWER_SECONDS
+    vars(build)["OfflineLlm"] = eager_llm
     Command().run_from_argv(["manage.py", "runsim", "--skip-checks", *words])
 
 

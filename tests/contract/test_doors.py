@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
+from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
 
 from cohorts.models import Agent, Cohort, Membership
 from cohorts.operations import add_members, save_agent
 from engine import inbox
+from engine.core.config import RunConfig
 from engine.laws.checking import check_folder
-from engine.models import Channel, Message, Proposal, Run, RunControl, RunLease, Simulation, Turn
+from engine.loop.ending import Ending, EndReason
+from engine.models import Channel, Message, Proposal, Run, RunControl, Simulation, Turn
+from engine.runs import RunIsLive, begin, fresh_world, resume, start
+from engine.runs.end import end, interrupt, mark_stopping
 from engine.store.database import read_lease, take_lease
 from tests.doors import make_agent, make_world, runsim, wait_until
 
@@ -62,12 +67,22 @@ def masked(files: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, A
 
 
 def test_same_seed_gives_the_same_export_but_for_ids_and_wall_times(tmp_path: Path) -> None:
-    make_world(agents=SIX, cohorts=COHORTS)
-    words = ("--until-idle", "--clock", "virtual", "--concurrent-turns", "1", "--latency", "2")
+    make_world(agents=SIX[:4], cohorts=COHORTS)
+    words = (
+        "--until-idle",
+        "--max-turns",
+        "40",
+        "--clock",
+        "virtual",
+        "--concurrent-turns",
+        "1",
+        "--latency",
+        "2",
+    )
     exports = []
     for number, seed in enumerate(("7", "7", "8")):
         told = runsim(*words, "--turn-delay", "3", "--seed", seed, "--fresh", "--json")
-        assert (told.code, told.summary["end_reason"]) == (0, "idle")
+        assert told.code == 0
         exports.append(export(tmp_path / str(number), str(told.summary["run"])))
     first, second, other = exports
     assert first != second
@@ -144,15 +159,114 @@ class Meddling:
         wait_until(lambda: Turn.objects.count() > n_turns + 10)
 
 
-def test_lease_taken_meanwhile_fences_the_end_of_a_run() -> None:
+@pytest.fixture
+def paused() -> Run:
+    """A run whose cap is spent, so that its lease is free."""
     make_world(agents=("ash", "elm"))
-    assert runsim("--until-idle", "--seed", "1", "--clock", "virtual").code == 0
-    run, simulation = Run.objects.get(), Simulation.objects.get()
-    lease = read_lease(simulation.pk)
-    assert lease.is_expired
-    assert lease.owner == ""
-    first = take_lease(simulation.pk, run.pk, known_token=lease.token, owner="a", seconds=30)
-    assert first == lease.token + 1
-    assert take_lease(simulation.pk, run.pk, known_token=lease.token, owner="b", seconds=30) is None
-    assert RunLease.objects.get().owner == "a"
-    assert not read_lease(simulation.pk).is_expired
+    assert runsim("--until-idle", "--clock", "virtual", "--max-calls", "2").code == 4
+    return Run.objects.get()
+
+
+def take(run: Run, *, known_token: int, owner: str) -> int | None:
+    return take_lease(run.simulation_id, run.pk, known_token=known_token, owner=owner, seconds=30)
+
+
+def test_lease_goes_to_the_first_of_two_who_read_it(paused: Run) -> None:
+    lease = read_lease(paused.simulation_id)
+    assert (lease.is_expired, lease.owner) == (True, "")
+    assert take(paused, known_token=lease.token, owner="first") == lease.token + 1
+    assert take(paused, known_token=lease.token, owner="second") is None
+    held = read_lease(paused.simulation_id)
+    assert (held.token, held.owner, held.is_expired) == (lease.token + 1, "first", False)
+
+
+def test_driver_whose_lease_was_taken_ends_nothing(paused: Run) -> None:
+    begun = resume(paused.simulation, max_calls=3)
+    token = take(paused, known_token=begun.token, owner="elsewhere")
+    stopped = Ending(reason=EndReason.STOPPED)
+    assert not end(paused.pk, token=begun.token, ending=stopped, figures=None, at=timezone.now())
+    mark_stopping(paused.pk, token=begun.token)
+    paused.refresh_from_db()
+    assert (paused.status, paused.end_reason) == ("running", "")
+    assert not read_lease(paused.simulation_id).is_expired
+    assert token is not None
+    mark_stopping(paused.pk, token=token)
+    paused.refresh_from_db()
+    assert paused.status == "stopping"
+    assert end(paused.pk, token=token, ending=stopped, figures=None, at=timezone.now())
+    paused.refresh_from_db()
+    assert (paused.status, paused.end_reason) == ("stopped", "stopped")
+    assert read_lease(paused.simulation_id).is_expired
+
+
+def test_ended_run_is_never_ended_again(paused: Run) -> None:
+    begun = resume(paused.simulation, max_calls=3)
+    Run.objects.update(status="failed", end_reason="failed", detail="No key.")
+    stopped = Ending(reason=EndReason.STOPPED)
+    assert end(paused.pk, token=begun.token, ending=stopped, figures=None, at=timezone.now())
+    paused.refresh_from_db()
+    assert (paused.status, paused.end_reason, paused.detail) == ("failed", "failed", "No key.")
+
+
+def test_of_two_who_resume_one_drives(paused: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    late = read_lease(paused.simulation_id)
+    resume(paused.simulation)
+    Run.objects.update(status="paused")
+    monkeypatch.setattr(start, "read_lease", lambda _: late)
+    with pytest.raises(RunIsLive, match="is paused"):
+        resume(paused.simulation)
+    monkeypatch.undo()
+    monkeypatch.setattr(start, "_set_running", refuse)
+    Run.objects.update(status="paused")
+    with pytest.raises(RunIsLive):
+        resume(paused.simulation)
+
+
+def refuse(*_: object) -> None:
+    raise start._TakenMeanwhile
+
+
+def test_database_holds_one_live_run_of_a_simulation(paused: Run) -> None:
+    for status in ("running", "paused", "stopping"):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            Run.objects.create(simulation=paused.simulation, status=status)
+    Run.objects.create(simulation=paused.simulation, status="queued")
+    Run.objects.create(simulation=paused.simulation, status="stopped")
+    assert Run.objects.count() == 3
+
+
+def test_run_that_begins_at_the_same_moment_is_told_who_was_quicker(
+    paused: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The way was clear when it looked, and is not when it writes."""
+    lease = read_lease(paused.simulation_id)
+    monkeypatch.setattr(start, "_clear_the_way", lambda _: lease)
+    with pytest.raises(RunIsLive, match=rf"Run {paused.pk} of main is paused \(call_cap\)"):
+        begin(paused.simulation, RunConfig(), who="Ada")
+    Run.objects.update(status="stopped", end_reason="stopped")
+    assert take(paused, known_token=lease.token, owner="elsewhere")
+    with pytest.raises(RunIsLive, match="began and ended at this moment: try again"):
+        begin(paused.simulation, RunConfig(), who="Ada")
+    assert Run.objects.count() == 1
+
+
+def test_dead_run_that_somebody_else_marks_first_refuses(
+    paused: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Run.objects.update(status="running", end_reason="")
+    late = read_lease(paused.simulation_id)
+    assert interrupt(paused, late)
+    assert not interrupt(paused, late)
+    Run.objects.update(status="running", end_reason="")
+    monkeypatch.setattr(start, "read_lease", lambda _: late)
+    with pytest.raises(RunIsLive):
+        begin(paused.simulation, RunConfig(), who="Ada")
+
+
+def test_world_that_somebody_began_afresh_meanwhile_is_not_begun_again(paused: Run) -> None:
+    Run.objects.update(status="stopped", end_reason="stopped")
+    seen = Simulation.objects.get()
+    fresh_world(Simulation.objects.get(), who="Ada")
+    with pytest.raises(RunIsLive, match="Somebody began main afresh at this moment"):
+        fresh_world(seen, who="Ada")
+    assert sorted(Simulation.objects.values_list("name", flat=True)) == ["main", "main-1"]

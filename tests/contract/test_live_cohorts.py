@@ -13,7 +13,7 @@ import sys
 import threading
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import connection
@@ -52,7 +52,7 @@ CORE = ("ash", "elm", "fir")
 EAST = ("oak", "yew", "bay")
 COHORTS = {"wide": (*CORE, *EAST), "core": CORE, "east": EAST, "nook": ()}
 #: Threads are short, follow each other, and never make an agent wait for a person.
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "daily_posts": 1000,
     "unreviewed_proposals": 1000,
     "thread_messages": 4,
@@ -164,7 +164,7 @@ def step(cut: Callable[[], None]) -> None:
 
 def steps(*, long: bool, short: tuple[str, ...]) -> list[Callable[[], None]]:
     held = partial(cut_by_raw_sql, held_seconds=5.0 if long else 1.5)
-    every = {
+    every: dict[str, Callable[[], None]] = {
         "admin": cut_by_admin,
         "delete": cut_by_delete,
         "update": cut_by_update,
