@@ -221,7 +221,7 @@ def agent_changed(draft: Draft, effect: AgentChanged) -> Result:
             return Committed()
         spec = replace(old, status=Status.RETIRED)
     draft.set_agent(spec)
-    _go_or_come_back(draft, spec, is_new=old is None)
+    _go_or_come_back(draft, spec)
     if spec.status is Status.RETIRED:
         _close_owed(draft, spec.id)
     draft.concern.agents[spec.id] = None
@@ -232,15 +232,13 @@ def agent_changed(draft: Draft, effect: AgentChanged) -> Result:
     return Committed()
 
 
-def _go_or_come_back(draft: Draft, spec: AgentSpec, *, is_new: bool) -> None:
+def _go_or_come_back(draft: Draft, spec: AgentSpec) -> None:
     """Let nobody catch up on what was said while it was away.
 
-    A new agent was away until now, and queues behind those who wait.
+    An agent without a state is new: it was away until now, and queues behind those who wait.
     """
-    if is_new:
-        state = AgentState(last_selected=draft.n_selections, away=True)
-    else:
-        state = draft.state(spec.id)
+    newcomer = AgentState(last_selected=draft.n_selections, away=True)
+    state = draft.states.get(spec.id, newcomer)
     if spec.status is not Status.ACTIVE:
         draft.set_state(spec.id, replace(state, away=True))
     elif state.away:
