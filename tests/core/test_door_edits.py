@@ -103,6 +103,7 @@ def test_new_agent_that_is_paused_queues_and_is_away() -> None:
 
 def test_edited_agent_keeps_its_place_and_concerns_its_partners() -> None:
     facts = world(3)
+    facts.states[1] = AgentState(last_selected=4)
     add_thread(facts, 1, opener=1, partner=2)
     made = changing(facts, spec=agent(1, bot_name="Renamed", version=2))
     assert made.states.changed == {}

@@ -23,6 +23,7 @@ from engine.core.effects import (
     TakeIn,
     Verdict,
 )
+from engine.core.participation import debts
 from engine.core.records import (
     InvitationKind,
     InvitationState,
@@ -119,22 +120,23 @@ def test_agent_that_may_not_deal_with_the_first_answers_by_a_root_of_its_own() -
 
 
 @pytest.mark.parametrize(
-    ("text", "called"),
+    ("text", "called", "asked"),
     [
-        ("Go on", [0, 3]),
-        ("@Bot1 go on", [3, 0]),
-        ("@Bot1 @Bot2 go on", [3, 3]),
-        ("@Bot3 look", [0, 0]),
+        ("Go on", [0, 0], 3),
+        ("@Bot1 go on", [3, 0], 0),
+        ("@Bot1 @Bot2 go on", [3, 3], 0),
+        ("@Bot3 look", [0, 0], 0),
     ],
 )
 def test_word_in_a_thread_calls_whom_it_names_or_whose_turn_it_is(
-    text: str, called: list[int]
+    text: str, called: list[int], asked: int
 ) -> None:
     facts = world(3)
     add_thread(facts, 1, opener=1, partner=2)
     result, made = writing(facts, text, 1)
     assert result == Committed(seq=3)
     assert [side.called for side in made.threads[1].sides] == called
+    assert made.threads[1].asked == asked
     expected = {3: InvitationKind.REFERENCE} if "@Bot3" in text else {}
     assert kinds(made) == expected
 
@@ -142,7 +144,7 @@ def test_word_in_a_thread_calls_whom_it_names_or_whose_turn_it_is(
 def test_word_in_a_thread_of_one_calls_that_one() -> None:
     facts = world(3)
     add_thread(facts, 1, opener=1, partner=None)
-    assert writing(facts, "Go on", 1)[1].threads[1].opener.called == 3
+    assert debts(writing(facts, "Go on", 1)[1], 1) == (writing(facts, "Go on", 1)[1].threads[1],)
     _, made = writing(facts, "@Bot3 join in", 1)
     assert made.threads[1].opener.called == 0
     assert kinds(made) == {3: InvitationKind.MENTION}
