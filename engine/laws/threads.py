@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from engine.laws.law import Breach, Law
@@ -113,12 +112,19 @@ def closed_is_closed(export: Export) -> Iterator[Breach]:
 
 
 def alternation(export: Export) -> Iterator[Breach]:
+    """A person's word excuses one more message, also if it came while the one before was written."""
     for cycle in export.cycles:
-        for before, message in pairwise(cycle.messages):
-            if message.author is not None and message.author == before.author:
-                yield Breach(
-                    cycle.where, f"{message.author} answers itself with seq {message.seq}."
-                )
+        last: str | None = None
+        n_excuses = 0
+        for message in cycle.messages:
+            if message.author is None:
+                n_excuses += 1
+            elif message.author != last:
+                last = message.author
+            elif n_excuses:
+                n_excuses = 0
+            else:
+                yield Breach(cycle.where, f"{last} answers itself with seq {message.seq}.")
 
 
 def thread_length(export: Export) -> Iterator[Breach]:

@@ -155,6 +155,7 @@ def reopen(draft: Draft, thread: Thread, *, caller: str, called: int | None, at:
             n_agent_messages=0,
             last_agent=None,
             last_agent_ordinal=at - 1,
+            asked=0,
             summary_by=None,
             summary_seq=None,
             opened_seq=draft.last_seq,
