@@ -112,6 +112,7 @@ def closed_is_closed(export: Export) -> Iterator[Breach]:
 
 
 def alternation(export: Export) -> Iterator[Breach]:
+<<<<<<< HEAD
     """A person's word excuses one more message, also if it came while the one before was written."""
     for cycle in export.cycles:
         last: str | None = None
@@ -125,6 +126,19 @@ def alternation(export: Export) -> Iterator[Breach]:
                 n_excuses = 0
             else:
                 yield Breach(cycle.where, f"{last} answers itself with seq {message.seq}.")
+=======
+    """A person's word right before an agent's may have come while that one was being written: the
+    agent answers it then, and nobody else has spoken meanwhile."""
+    for cycle in export.cycles:
+        spoke_before_that = False
+        for before, message in pairwise(cycle.messages):
+            answers_itself = message.author is not None and message.author == before.author
+            if answers_itself and not spoke_before_that:
+                yield Breach(
+                    cycle.where, f"{message.author} answers itself with seq {message.seq}."
+                )
+            spoke_before_that = before.author is None and before.ordinal != 1
+>>>>>>> w-doors
 
 
 def thread_length(export: Export) -> Iterator[Breach]:
@@ -227,7 +241,7 @@ THREAD_LAWS = (
     Law(
         name="alternation",
         file=FILE,
-        says="no agent answers itself unless a person spoke in between",
+        says="no agent answers itself unless a person spoke in between, or while it wrote",
         check=alternation,
     ),
     Law(
