@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from engine.laws.law import Breach, Law
@@ -112,21 +113,6 @@ def closed_is_closed(export: Export) -> Iterator[Breach]:
 
 
 def alternation(export: Export) -> Iterator[Breach]:
-<<<<<<< HEAD
-    """A person's word excuses one more message, also if it came while the one before was written."""
-    for cycle in export.cycles:
-        last: str | None = None
-        n_excuses = 0
-        for message in cycle.messages:
-            if message.author is None:
-                n_excuses += 1
-            elif message.author != last:
-                last = message.author
-            elif n_excuses:
-                n_excuses = 0
-            else:
-                yield Breach(cycle.where, f"{last} answers itself with seq {message.seq}.")
-=======
     """A person's word right before an agent's may have come while that one was being written: the
     agent answers it then, and nobody else has spoken meanwhile."""
     for cycle in export.cycles:
@@ -138,7 +124,6 @@ def alternation(export: Export) -> Iterator[Breach]:
                     cycle.where, f"{message.author} answers itself with seq {message.seq}."
                 )
             spoke_before_that = before.author is None and before.ordinal != 1
->>>>>>> w-doors
 
 
 def thread_length(export: Export) -> Iterator[Breach]:

@@ -9,6 +9,7 @@ from engine.core.effects import Dealt, Effect, Miss, Post, Reply, TakeNotice
 if TYPE_CHECKING:
     from engine.core.world import World
 
+
 def aftermath(world: World, effect: Effect) -> tuple[Effect, ...]:
     """Return what to commit in place of a message that cannot be stored.
 
