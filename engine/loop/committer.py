@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
-from engine.core.door.aftermath import STORAGE, aftermath
+from engine.core.door.aftermath import aftermath
 from engine.core.door.hand_in import prepare
 from engine.core.draft import Concern, Draft
 from engine.core.effects import (
@@ -319,7 +319,7 @@ def _refused(effect: Effect, error: RowRefused) -> Rejected:
     if isinstance(effect, Remember):
         return Rejected(reason="changed_meanwhile")
     log.error("The database refused an effect: %s", type(effect).__name__, exc_info=error)
-    return Rejected(reason=STORAGE)
+    return Rejected(reason="storage")
 
 
 def _counted(turn: TurnRecord | None, reason: str) -> TurnRecord | None:
