@@ -261,8 +261,8 @@ class Committer:
             return turn
         try:
             answer, _ = await self._alone(HandIn(effects=effects, turn=turn), n_messages)
-        except RowRefused as error:
-            log.error("What follows a refused effect was refused too.", exc_info=error)
+        except RowRefused:
+            log.exception("What follows a refused effect was refused too.")
             return turn
         return answer.turn
 
