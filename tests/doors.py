@@ -153,6 +153,13 @@ def eager_run(*words: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @contextmanager
+def signalled_run(*words: str) -> Iterator[subprocess.Popen[str]]:
+    """Start `runsim` that gets a signal at a moment: the first two words."""
+    with _process(sys.executable, "-m", "tests.signalled_run", *words) as process:
+        yield process
+
+
+@contextmanager
 def _process(*command: str, **more: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         command,

@@ -18,7 +18,7 @@ from engine.core.effects import (
     Close,
     HandIn,
 )
-from engine.core.errors import Fenced
+from engine.core.errors import Fenced, StoreError
 from engine.core.participation import Rules, debts
 from engine.core.records import Outcome, Status
 from engine.core.scheduler import Grant, Place, Scheduler
@@ -143,6 +143,10 @@ class Engine:
             await self._errands.finish()
         except Fenced as error:
             ending = Ending(reason=EndReason.INTERRUPTED, sentence=str(error))
+        except StoreError as error:
+            log.exception("The run cannot go on.")
+            sentence = f"The database failed: {error}"
+            ending = Ending(reason=EndReason.FAILED, sentence=sentence)
         finally:
             await cancel(*self.turns)
             await self._errands.cancel()

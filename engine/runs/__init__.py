@@ -5,7 +5,8 @@ from __future__ import annotations
 from engine.runs.drive import Driven, Observer, drive
 from engine.runs.report import report
 from engine.runs.start import Begun, RunIsLive, RunRefused, begin, resume
-from engine.runs.world import fresh_world, simulation_named
+from engine.runs.stops import Stops
+from engine.runs.world import begin_named, fresh_world
 
 __all__ = [
     "Begun",
@@ -13,10 +14,11 @@ __all__ = [
     "Observer",
     "RunIsLive",
     "RunRefused",
+    "Stops",
     "begin",
+    "begin_named",
     "drive",
     "fresh_world",
     "report",
     "resume",
-    "simulation_named",
 ]

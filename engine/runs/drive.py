@@ -4,36 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from django.conf import settings
 from django.db import connection, connections
+from django.utils import timezone
 
-from engine.build import Parts, build
+from engine.build import build
 from engine.loop.ending import Ending, EndReason
 from engine.loop.engine import Engine
 from engine.loop.pulse import Pulse
 from engine.runs.end import end, mark_stopping
+from engine.runs.stops import Stops
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
+    from engine.build import Parts
     from engine.ports.store import Beat
     from engine.runs.start import Begun
 
 log = logging.getLogger(__name__)
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _TAKEN_OVER = Ending(
     reason=EndReason.INTERRUPTED, sentence="Another driver has taken this simulation over."
 )
 
 
-class Observer(Protocol):
-    """Watches a run from outside, on the loop: once it stands, and at every beat."""
+class Observer(AbstractContextManager[object], Protocol):
+    """Watches a run from outside, on the loop: once it stands, and at every beat.
+
+    It is entered before the run is built, and left when its row is written.
+    """
 
     def started(self, engine: Engine) -> None: ...
 
@@ -48,83 +50,96 @@ class Driven:
     ending: Ending
 
 
-def drive(begun: Begun, observer: Observer, *, handle_signals: bool = True) -> Driven:
-    """Drive a run whose lease is ours until it ends; its row is written when this returns."""
-    parts = build(
-        simulation_id=begun.simulation_id,
-        run_id=begun.run_id,
-        token=begun.token,
-        config=begun.config,
-        starts_at=begun.starts_at,
-    )
-    driver = _Driver(begun, parts, observer)
-    # Nobody uses this thread's connection while the run lasts; it would die of its idleness.
-    connection.close()
-    ending = _drive(driver, parts, signals=_SIGNALS if handle_signals else ())
-    is_ours = end(
-        begun.run_id,
-        token=begun.token,
-        ending=ending,
-        figures=None if driver.engine is None else driver.engine.figures,
-        at=parts.clock.now(),
-    )
+def drive(begun: Begun, observer: Observer, stops: Stops | None = None) -> Driven:
+    """Drive a run whose lease is ours until it ends; its row is written when this returns.
+
+    `stops` is who hears the signals; None while nobody does.
+    """
+    driver = _Driver(begun, observer, stops or Stops())
+    with ExitStack() as shown:
+        ending = driver.drive(shown)
+        is_ours = end(
+            begun.run_id,
+            token=begun.token,
+            ending=ending,
+            figures=None if driver.engine is None else driver.engine.figures,
+            at=timezone.now() if driver.parts is None else driver.parts.clock.now(),
+        )
     return Driven(run_id=begun.run_id, ending=ending if is_ours else _TAKEN_OVER)
-
-
-def _drive(driver: _Driver, parts: Parts, *, signals: tuple[signal.Signals, ...]) -> Ending:
-    """Return how the run ended, whatever it raised: its row must not say that it still goes on."""
-    try:
-        with asyncio.Runner(loop_factory=parts.loop_factory) as runner:
-            return runner.run(driver.run(signals))
-    except KeyboardInterrupt:
-        return Ending(reason=EndReason.STOPPED)
-    except Exception as error:
-        log.exception("A run failed.")
-        return Ending(reason=EndReason.FAILED, sentence=f"{type(error).__name__}: {error}")
-    finally:
-        parts.store.close()
 
 
 class _Driver:
     """The engine of one run and what is connected to it: pulse, signals, observer."""
 
-    def __init__(self, begun: Begun, parts: Parts, observer: Observer) -> None:
+    def __init__(self, begun: Begun, observer: Observer, stops: Stops) -> None:
+        self.parts: Parts | None = None
         self.engine: Engine | None = None
         self._begun = begun
-        self._parts = parts
         self._observer = observer
-        self._n_stops = 0
+        self._stops = stops
+        self._n_passed_on = 0
 
-    async def run(self, signals: tuple[signal.Signals, ...]) -> Ending:
-        with _handled(signals, self._stop):
-            engine = await self._start()
-            with self._pulse(engine):
+    def drive(self, shown: ExitStack) -> Ending:
+        """Return how the run ended, whatever it raised: its row must not say that it still goes on.
+
+        The observer is entered here, and left by whoever has `shown`.
+        """
+        try:
+            shown.enter_context(self._observer)
+            self.parts = parts = self._build()
+            # Nobody uses this thread's connection while the run lasts; it would die of its idleness.
+            connection.close()
+            with (
+                closing(parts.store),
+                asyncio.Runner(loop_factory=parts.loop_factory) as runner,
+            ):
+                return runner.run(self.run(parts))
+        except KeyboardInterrupt:
+            return Ending(reason=EndReason.STOPPED)
+        except Exception as error:
+            log.exception("A run failed.")
+            return Ending(reason=EndReason.FAILED, sentence=f"{type(error).__name__}: {error}")
+
+    async def run(self, parts: Parts) -> Ending:
+        loop = asyncio.get_running_loop()
+        with self._stops.told_to(lambda: loop.call_soon_threadsafe(self._pass_on)):
+            engine = await self._start(parts)
+            with self._pulse(engine, parts):
                 return await engine.run()
 
-    async def _start(self) -> Engine:
+    def _build(self) -> Parts:
+        begun = self._begun
+        return build(
+            simulation_id=begun.simulation_id,
+            run_id=begun.run_id,
+            token=begun.token,
+            config=begun.config,
+            starts_at=begun.starts_at,
+        )
+
+    async def _start(self, parts: Parts) -> Engine:
         """Load the world; stops that were asked for meanwhile are passed on."""
         engine = Engine(
-            loaded=await self._parts.store.load(),
-            store=self._parts.store,
-            llm=self._parts.llm,
-            clock=self._parts.clock,
+            loaded=await parts.store.load(),
+            store=parts.store,
+            llm=parts.llm,
+            clock=parts.clock,
             config=self._begun.config,
         )
         for one in self._begun.spent:
             engine.rules.budget.count(one.agent, n_calls=one.n_calls, nano_usd=one.nano_usd)
         self.engine = engine
-        for _ in range(self._n_stops):
-            engine.stop()
+        self._pass_on()
         self._observer.started(engine)
         return engine
 
-    def _stop(self) -> None:
+    def _pass_on(self) -> None:
         """Stop gently; asked again, at once."""
-        self._n_stops += 1
-        if self.engine is not None:
+        while self.engine is not None and self._n_passed_on < self._stops.n_asked:
+            self._n_passed_on += 1
             self.engine.stop()
 
-    def _pulse(self, engine: Engine) -> Pulse:
+    def _pulse(self, engine: Engine, parts: Parts) -> Pulse:
         def heard(beat: Beat) -> None:
             engine.heard(beat)
             self._observer.beat(engine)
@@ -132,19 +147,6 @@ class _Driver:
         def beat() -> Beat:
             if engine.is_stopping:
                 mark_stopping(self._begun.run_id, token=self._begun.token)
-            return self._parts.store.beat()
+            return parts.store.beat()
 
         return Pulse(beat, heard, seconds=settings.SIM_PULSE_SECONDS, close=connections.close_all)
-
-
-@contextmanager
-def _handled(signals: tuple[signal.Signals, ...], stop: Callable[[], None]) -> Iterator[None]:
-    """Let each of these signals ask for a stop."""
-    loop = asyncio.get_running_loop()
-    for number in signals:
-        loop.add_signal_handler(number, stop)
-    try:
-        yield
-    finally:
-        for number in signals:
-            loop.remove_signal_handler(number)

@@ -70,7 +70,7 @@ def begin(simulation: Simulation, config: RunConfig, *, who: str) -> Begun:
     is live, and `RunRefused` when the database lacks what guards the topology.
     """
     _check_triggers()
-    lease = _clear_the_way(simulation)
+    lease = clear_the_way(simulation)
     try:
         with transaction.atomic():
             run = Run.objects.create(
@@ -146,7 +146,7 @@ def _check_triggers() -> None:
         )
 
 
-def _clear_the_way(simulation: Simulation) -> LeaseState:
+def clear_the_way(simulation: Simulation) -> LeaseState:
     """Return the free lease; a dead run is fenced and marked, a live one refuses."""
     live = Run.objects.filter(simulation=simulation, status__in=LIVE).first()
     lease = read_lease(simulation.pk)

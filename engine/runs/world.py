@@ -7,49 +7,55 @@ from typing import TYPE_CHECKING
 
 from cohorts.audit import Action, change
 from cohorts.names import CHANNEL_LIKE, CHANNEL_PATTERN, SLUG_LIKE, SLUG_PATTERN
-from engine.models import Channel, ChannelMember, RosterEntry, Run, Simulation
-from engine.models.runs import LIVE
-from engine.runs.start import RunIsLive, RunRefused
+from engine.models import Channel, ChannelMember, RosterEntry, Simulation
+from engine.runs.start import Begun, RunIsLive, RunRefused, begin, clear_the_way
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cohorts.audit import Audit
+    from engine.core.config import RunConfig
 
 #: Where everybody meets when nobody named a channel.
 FIRST_CHANNEL = "general"
 
 
-def simulation_named(
-    name: str, *, channels: Sequence[str] = (), fresh: bool = False, who: str
-) -> Simulation:
-    """Return the simulation, made with all active agents if unknown, with these public channels.
+def begin_named(
+    name: str, config: RunConfig, *, channels: Sequence[str] = (), fresh: bool = False, who: str
+) -> Begun:
+    """Begin a run of the simulation of this name, which is made with all active agents if unknown.
 
-    With `fresh` a known one begins anew (see `fresh_world`). Raises `RunRefused` for a name, or a
-    channel, that cannot be one.
+    It gets these public channels; with `fresh` a known one begins anew (see `fresh_world`). If the
+    run is refused (`RunRefused`: also for a name, or a channel, that cannot be one), nothing of
+    this is written.
     """
+    with change(who):
+        simulation = _simulation_named(name, channels=channels, fresh=fresh, who=who)
+        return begin(simulation, config, who=who)
+
+
+def _simulation_named(name: str, *, channels: Sequence[str], fresh: bool, who: str) -> Simulation:
     if not re.fullmatch(SLUG_PATTERN, name):
         raise RunRefused(f'"{name}" cannot name a simulation: it must be {SLUG_LIKE}.')
     for channel in channels:
         if not re.fullmatch(CHANNEL_PATTERN, channel):
             raise RunRefused(f'"{channel}" cannot name a channel: it must be {CHANNEL_LIKE}.')
-    with change(who):
-        simulation, is_new = Simulation.objects.get_or_create(name=name)
-        if fresh and not is_new:
-            simulation = fresh_world(simulation, who=who)
-        known = set(simulation.channels.values_list("name", flat=True))
-        wanted = channels or ((FIRST_CHANNEL,) if is_new else ())
-        for channel in dict.fromkeys(wanted):
-            if channel not in known:
-                Channel.objects.create(simulation=simulation, name=channel)
+    simulation, is_new = Simulation.objects.get_or_create(name=name)
+    if fresh and not is_new:
+        simulation = fresh_world(simulation, who=who)
+    known = set(simulation.channels.values_list("name", flat=True))
+    wanted = channels or ((FIRST_CHANNEL,) if is_new else ())
+    for channel in dict.fromkeys(wanted):
+        if channel not in known:
+            Channel.objects.create(simulation=simulation, name=channel)
     return simulation
 
 
 def fresh_world(simulation: Simulation, *, who: str) -> Simulation:
     """Start an empty world under the name of an old one, which keeps everything as NAME-1, -2 …
 
-    Roster, channels and settings are the same; nothing is deleted. Raises `RunIsLive` while a run
-    of the old one is live.
+    Roster, channels and settings are the same; nothing is deleted. A run that died is fenced and
+    marked interrupted. Raises `RunIsLive` while a run of the old one is live.
     """
     with change(who) as audit:
         old = _free_to_move(simulation)
@@ -74,9 +80,7 @@ def fresh_world(simulation: Simulation, *, who: str) -> Simulation:
 def _free_to_move(simulation: Simulation) -> Simulation:
     """Return the simulation, locked: a run that begins at this moment waits, or is seen."""
     locked = Simulation.objects.select_for_update().get(pk=simulation.pk)
-    live = Run.objects.filter(simulation=locked, status__in=LIVE).first()
-    if live is not None:
-        raise RunIsLive(f"Run {live.pk} of {locked.name} is {live.status}: stop it first.")
+    clear_the_way(locked)
     if locked.name != simulation.name:
         raise RunIsLive(f"Somebody began {simulation.name} afresh at this moment: try again.")
     return locked

@@ -52,7 +52,9 @@ async def _notice(
     are joined before that view: its cursor would pass over what was said there.
     """
     draining = scene.rules.draining
-    known = (*await remember(scene), *(() if draining else discover(scene)))
+    known: tuple[Effect, ...] = await remember(scene)
+    if not draining:
+        known = (*known, *discover(scene))
     if known:  # what was paid for stays, whatever becomes of the scan
         await log.hand_in(known)
     if draining:

@@ -240,7 +240,7 @@ def test_run_that_begins_at_the_same_moment_is_told_who_was_quicker(
 ) -> None:
     """The way was clear when it looked, and is not when it writes."""
     lease = read_lease(paused.simulation_id)
-    monkeypatch.setattr(start, "_clear_the_way", lambda _: lease)
+    monkeypatch.setattr(start, "clear_the_way", lambda _: lease)
     with pytest.raises(RunIsLive, match=rf"Run {paused.pk} of main is paused \(call_cap\)"):
         begin(paused.simulation, RunConfig(), who="Ada")
     Run.objects.update(status="stopped", end_reason="stopped")

@@ -38,7 +38,7 @@ def test_run_is_driven_from_a_thread_that_hears_no_signals() -> None:
 
     def drive() -> None:
         begun = runs.begin(simulation, config(), who="a worker")
-        ended.append(runs.drive(begun, Silence(), handle_signals=False))
+        ended.append(runs.drive(begun, Silence()))
         connection.close()
 
     worker = threading.Thread(target=drive)

@@ -90,15 +90,10 @@ class Command(BaseCommand):
         parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
     def handle(self, **options: Any) -> None:
-        try:
-            begun = _resume(options) if options["resume"] else _begin(options)
-        except runs.RunIsLive as error:
-            raise CommandError(str(error), returncode=LIVE) from error
-        except (runs.RunRefused, RefusedSetting) as error:
-            raise CommandError(str(error), returncode=WRONG_USE) from error
-        observer = progress_for(self.stderr, quiet=options["quiet"])
-        with observer:
-            driven = runs.drive(begun, observer)
+        with runs.Stops() as stops:
+            begun = _begun(options)
+            observer = progress_for(self.stderr, quiet=options["quiet"])
+            driven = runs.drive(begun, observer, stops)
         self._report(driven, as_json=options["json"])
         code = _EXITS.get(driven.ending.reason, 0)
         if code:
@@ -113,15 +108,23 @@ class Command(BaseCommand):
             self.stdout.write(runs.report(driven.run_id))
 
 
+def _begun(options: dict[str, Any]) -> runs.Begun:
+    """Return the run that was asked for, or refuse it with the exit code of its reason."""
+    try:
+        return _resume(options) if options["resume"] else _begin(options)
+    except runs.RunIsLive as error:
+        raise CommandError(str(error), returncode=LIVE) from error
+    except (runs.RunRefused, RefusedSetting) as error:
+        raise CommandError(str(error), returncode=WRONG_USE) from error
+
+
 def _begin(options: dict[str, Any]) -> runs.Begun:
     """Check everything that was asked, then begin; nothing is written for a wrong word."""
     _check_numbers(options)
-    who = _who()
     name = options["simulation"]
     channels = [channel.strip() for channel in options["channels"].split(",") if channel.strip()]
     config = _configuration(options, Simulation.objects.filter(name=name).first())
-    simulation = runs.simulation_named(name, channels=channels, fresh=options["fresh"], who=who)
-    return runs.begin(simulation, config, who=who)
+    return runs.begin_named(name, config, channels=channels, fresh=options["fresh"], who=_who())
 
 
 def _resume(options: dict[str, Any]) -> runs.Begun:
