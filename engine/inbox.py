@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from engine.core.texts import is_storable
 from engine.models import (
     Channel,
     Inbox,
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
     from cohorts.models import Agent
 
+#: What a person writes at once, and a reviewer's note.
+MESSAGE_CHARACTERS = 20_000
+NOTE_CHARACTERS = 4_000
 VERDICTS = frozenset({Proposal.State.ACCEPTED, Proposal.State.DECLINED, Proposal.State.REVISED})
 
 
@@ -39,10 +43,12 @@ def write_message(
 ) -> Message:
     """Store a person's message, under `root` or as a new root; the driver gives it its place.
 
-    Raises `RefusedChangeError` for a text without a word, or a root of another channel.
+    Raises `RefusedChangeError` for a text without a word, of too many characters or of such as no
+    database holds, or a root of another channel.
     """
     if not text.strip():
         raise RefusedChangeError("The message is empty: write something.")
+    _check_text(text, "message", at_most=MESSAGE_CHARACTERS)
     if root is not None and (root.channel_id != channel.pk or root.root_id is not None):
         raise RefusedChangeError("The thread is not in this channel: reload the page.")
     return Message.objects.create(
@@ -62,10 +68,11 @@ def review_proposal(
     """Decide about a proposal that the person has seen in `version`; the first review stands.
 
     The same decision by the same person again changes nothing. Raises `RefusedChangeError` if it was
-    decided otherwise.
+    decided otherwise, or for a note as `write_message` does for a text.
     """
     if state not in VERDICTS:
         raise RefusedChangeError("A review accepts, declines or asks for a revision.")
+    _check_text(note, "note", at_most=NOTE_CHARACTERS)
     with transaction.atomic():
         pending = Proposal.objects.filter(pk=proposal.pk, version=version, state="pending")
         n_reviewed = pending.update(
@@ -97,8 +104,10 @@ def edit_memory(
 ) -> Memory:
     """Replace the text of a memory segment that the person has seen in `version` (0: none yet).
 
-    Raises `RefusedChangeError` if the segment has a newer version by now.
+    Raises `RefusedChangeError` if the segment has a newer version by now, or for a text with
+    characters that no database holds.
     """
+    _check_text(text, "memory")
     segment = Memory.objects.filter(simulation=simulation, agent=agent)
     segment = (
         segment.filter(channel__isnull=True) if channel is None else segment.filter(channel=channel)
@@ -157,6 +166,18 @@ def note_roster_entry(instance: RosterEntry, **_: object) -> None:
 def note_channel(instance: Channel, **_: object) -> None:
     """Tell a simulation of a channel that is new or was edited."""
     _leave(instance.simulation_id, Inbox.Kind.CHANNEL, instance.pk)
+
+
+def _check_text(text: str, what: str, *, at_most: int | None = None) -> None:
+    if at_most is not None and len(text) > at_most:
+        raise RefusedChangeError(
+            f"The {what} has {len(text):,} characters, and {at_most:,} are possible: shorten it."
+        )
+    if not is_storable(text):
+        raise RefusedChangeError(
+            f"The {what} holds a character that cannot be stored (a NUL or half of a pair): "
+            "leave it out."
+        )
 
 
 def _leave(simulation: int, kind: Inbox.Kind, key: int, channel: int | None = None) -> None:

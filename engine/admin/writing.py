@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -11,15 +11,18 @@ from django.db.models.functions import Lower
 from cohorts.models import Agent
 from engine.admin.pages import number_of, person_of, text_of
 from engine.core.mentions import find_mentions
-from engine.inbox import RefusedChangeError, review_proposal, write_message
+from engine.inbox import (
+    MESSAGE_CHARACTERS,
+    NOTE_CHARACTERS,
+    RefusedChangeError,
+    review_proposal,
+    write_message,
+)
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from engine.models import Channel, Message, Proposal
-
-MESSAGE_CHARACTERS: Final = 20_000
-NOTE_CHARACTERS: Final = 4_000
 
 
 def may_read(request: HttpRequest) -> bool:

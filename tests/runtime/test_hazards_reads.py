@@ -93,7 +93,7 @@ def test_memory_stays_when_the_turn_is_cancelled_in_the_scan() -> None:
 
 def test_turn_whose_read_fails_is_failed_and_the_run_goes_on() -> None:
     def break_once(live: Live) -> None:
-        live.store.recent_texts = failing(1, live.store.recent_texts)
+        vars(live.store)["recent_texts"] = failing(1, live.store.recent_texts)
 
     played = play(at_home(2), script=silent, on_begin=break_once, concurrent_turns=1)
     assert played.reason == "idle"
@@ -114,7 +114,7 @@ def test_failed_reload_keeps_the_last_good_gate_until_the_next_look(
 
     async def change(live: Live) -> None:
         await live.until(lambda: len(live.tables.turns) == 2)
-        live.store.load_gate = failing(1, live.store.load_gate)
+        vars(live.store)["load_gate"] = failing(1, live.store.load_gate)
         if roster_changes:
             live.society.people.save_agent(live.tables.agents[1])
         else:
@@ -137,7 +137,7 @@ def test_group_that_cannot_be_checked_again_starts_nothing(n_failures: int, reas
         async with open_door(make_society(2)) as door:
             root = await door.seq(post(2))
             door.society.change_topology()
-            door.store.load_gate = failing(n_failures, door.store.load_gate)
+            vars(door.store)["load_gate"] = failing(n_failures, door.store.load_gate)
             assert reasons(await door.turn(1, reply(1, root, 1))) == [reason]
             assert door.world.gate.version == (1 if reason else 2)
             assert reasons(await door.turn(2, post(2, "and the door is open"))) == [""]

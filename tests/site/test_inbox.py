@@ -106,6 +106,40 @@ def test_message_of_nothing_is_refused(channel: Channel) -> None:
     assert not Message.objects.exists()
 
 
+@pytest.mark.parametrize("poison", ["\0", "\ud800"], ids=["nul", "half-a-pair"])
+def test_text_that_no_database_holds_is_refused(
+    simulation: Simulation, channel: Channel, proposal: Proposal, poison: str
+) -> None:
+    before = Message.objects.count()
+    text = f"Hello{poison}"
+    sentence = r"holds a character that cannot be stored \(a NUL or half of a pair\): leave it out"
+    with pytest.raises(inbox.RefusedChangeError, match=f"The message {sentence}"):
+        inbox.write_message(channel=channel, person="Ada", text=text)
+    with pytest.raises(inbox.RefusedChangeError, match=f"The note {sentence}"):
+        inbox.review_proposal(proposal, version=1, state="accepted", person="Ada", note=text)
+    with pytest.raises(inbox.RefusedChangeError, match=f"The memory {sentence}"):
+        inbox.edit_memory(
+            simulation=simulation,
+            agent=proposal.proposer,
+            channel=None,
+            version=0,
+            text=text,
+            person="Ada",
+        )
+    assert (Message.objects.count(), Memory.objects.count(), notes()) == (before, 0, [])
+
+
+def test_text_of_too_many_characters_is_refused(channel: Channel, proposal: Proposal) -> None:
+    sentence = "The message has 20,001 characters, and 20,000 are possible: shorten it"
+    before = Message.objects.count()
+    with pytest.raises(inbox.RefusedChangeError, match=sentence):
+        inbox.write_message(channel=channel, person="Ada", text="x" * 20_001)
+    inbox.write_message(channel=channel, person="Ada", text="x" * 20_000)
+    assert Message.objects.count() == before + 1
+    with pytest.raises(inbox.RefusedChangeError, match="The note has 4,001 characters"):
+        inbox.review_proposal(proposal, version=1, state="accepted", person="Ada", note="x" * 4_001)
+
+
 def test_message_under_what_is_no_root_of_the_channel_is_refused(
     simulation: Simulation, channel: Channel
 ) -> None:
