@@ -125,6 +125,11 @@ def _wait_for_other_writers() -> None:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_AUDIT_LOCK])
 
 
+def is_recorded(version: int) -> bool:
+    """Tell whether the record has a line of this version."""
+    return version == 0 or TopologyChange.objects.filter(version=version).exists()
+
+
 def _is_complete(version: int) -> bool:
     """Tell whether the newest line of the record is of this version."""
     return version == (TopologyChange.objects.values_list("version", flat=True).first() or 0)

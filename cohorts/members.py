@@ -28,7 +28,8 @@ QUESTION: Final = "admin/cohorts/cohort/confirm_removal.html"
 
 def show_members(request: HttpRequest, cohort: Cohort, context: dict[str, object]) -> HttpResponse:
     """Show the members, a page of them, and the agents that the search finds."""
-    sought = request.GET.get("q", "").strip()
+    # PostgreSQL refuses a NUL, also in a question.
+    sought = request.GET.get("q", "").replace("\0", "").strip()
     rows = Membership.objects.filter(cohort=cohort).select_related("agent")
     members = Paginator(rows.order_by("agent__slug"), MEMBERS_A_PAGE)
     own = {

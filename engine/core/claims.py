@@ -141,7 +141,8 @@ class Budget:
         self.n_open += 1
         self._reserved_nano_usd += nano_usd
         self._calls_of[spec.id] += 1
-        self._window[spec.id].append(now)
+        if spec.calls_per_window or self._per_window:
+            self._window[spec.id].append(now)
         return Reservation(agent=spec.id, nano_usd=nano_usd)
 
     def settle(self, reservation: Reservation, *, cost_nano_usd: int) -> None:

@@ -189,10 +189,10 @@ class AgentChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelChanged:
-    """A channel was made or edited."""
+    """A channel was made or edited; None: it is gone again, and only the note is left."""
 
     note: int
-    channel: Channel
+    channel: Channel | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

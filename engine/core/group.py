@@ -75,6 +75,15 @@ class NewProposal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedRevision:
+    """A person asked to revise a proposal and its thread could not be reopened."""
+
+    root: int
+    cycle: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewMemory:
     """A new version of a memory segment; stored only if `memory.version - 1` is the newest."""
 
@@ -97,6 +106,7 @@ class Group:
     threads: list[Thread] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
     proposals: list[NewProposal] = field(default_factory=list)
+    refused_revisions: list[RefusedRevision] = field(default_factory=list)
     invitations: list[Invitation] = field(default_factory=list)
     memories: list[NewMemory] = field(default_factory=list)
     subscriptions: list[tuple[int, int]] = field(default_factory=list)

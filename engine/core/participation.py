@@ -59,8 +59,9 @@ class Rules:
 def owes(thread: Thread, agent: int) -> bool:
     """Tell whether an agent owes an answer in an open thread.
 
-    It does if the last agent's message of the cycle is the other's, or if a person has called it
-    since it last looked.
+    It does if the last agent's message of the cycle is the other's, or if a person spoke after its
+    last view and called it by name, or called nobody and it has not spoken since: neither as the
+    last of two agents, nor as the only one.
     """
     side = thread.side(agent)
     if side is None:
@@ -68,7 +69,13 @@ def owes(thread: Thread, agent: int) -> bool:
     other = thread.other(agent)
     if other is not None and thread.last_agent == other:
         return True
-    return side.called > side.viewed
+    if side.called > side.viewed:
+        return True
+    if thread.asked <= side.viewed:
+        return False
+    return thread.last_agent != agent or (
+        other is None and thread.last_agent_ordinal < thread.asked
+    )
 
 
 def debts(facts: Facts, agent: int) -> tuple[Thread, ...]:

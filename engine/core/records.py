@@ -173,7 +173,7 @@ class Side:
     """One agent's side of an open thread.
 
     `viewed` is the ordinal up to which it had read at its last message, `called` the ordinal of
-    the last person's message that asks it to speak, `misses` its unusable answers in a row.
+    the last person's message that calls it by name, `misses` its unusable answers in a row.
     """
 
     agent: int
@@ -196,8 +196,9 @@ class Thread:
 
     `opener` is the side whose answer opened it, `partner` the other; None while only a person is
     opposite. `n_agent_messages` counts agents' messages of this cycle (an agent's root among the
-    first); `last_agent` spoke last of the agents, at `last_agent_ordinal`. `owed_since` is the time of the
-    last message. `guidance` is what a reviewer asked for.
+    first); `last_agent` spoke last of the agents, at `last_agent_ordinal`. `asked` is the ordinal
+    of the last person's message that called nobody by name. `owed_since` is the time of the last
+    message. `guidance` is what a reviewer asked for.
     """
 
     root: int
@@ -210,6 +211,7 @@ class Thread:
     n_agent_messages: int = 0
     last_agent: int | None = None
     last_agent_ordinal: int = 0
+    asked: int = 0
     summary_by: int | None = None
     summary_seq: int | None = None
     opened_seq: int

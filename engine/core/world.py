@@ -6,7 +6,7 @@ places, timers and the caches marked below are not part of it. Only the committe
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -113,8 +113,9 @@ class World:
         self.handles[spec.bot_name.lower()] = spec.id
         for key in self.gate.publishes(spec.id, is_bot=True):
             known = self.by_key.setdefault(key, [])
-            if spec.id not in known:
-                insort(known, spec.id)
+            place = bisect_left(known, spec.id)
+            if place == len(known) or known[place] != spec.id:
+                known.insert(place, spec.id)
 
     def n_kept_back(self, agent: int, after: int, upto: int) -> int:
         """Count the roots in the agent's channels, `after` < seq ≤ `upto`, that its gate keeps."""

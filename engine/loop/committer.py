@@ -13,6 +13,7 @@ from collections import deque
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
+from engine.core.door.aftermath import aftermath
 from engine.core.door.hand_in import prepare
 from engine.core.draft import Concern, Draft
 from engine.core.effects import (
@@ -235,6 +236,10 @@ class Committer:
                 refused = _refused(effect, error)
                 results.append(refused)
                 turn = _counted(turn, refused.reason)
+                instead = aftermath(self.world, effect)
+                if instead and refused.reason == "storage":
+                    answer, _ = await self._alone(HandIn(effects=instead, turn=turn), n_messages)
+                    turn = answer.turn
             else:
                 results.extend(answer.results)
                 turn = answer.turn

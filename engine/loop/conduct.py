@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from engine.core.effects import TurnOutcome, TurnRecord
-from engine.core.errors import PermanentLlmError, StoreError
+from engine.core.errors import Fenced, PermanentLlmError
 from engine.phases.scene import Scene
 from engine.turn.calls import Backoff, BudgetSpent, Line, TurnCalls
 from engine.turn.log import Door, TurnLog
@@ -77,8 +77,8 @@ class Conductor:
     async def carry_out(self, turn: Turn, work: tuple[Work, ...]) -> datetime | None:
         """Run the phases within the deadline, and end the turn's row by what they raise.
 
-        Returns when the agent may try again, if it was put off. Raises `StoreError` when nothing
-        can be stored any more, and `CancelledError` when the run ends.
+        Returns when the agent may try again, if it was put off. Raises what ended the
+        commit door when nothing can be stored any more, and `CancelledError` when the run ends.
         """
         ends, detail, wait_seconds = TurnOutcome.FAILED, "", 0.0
         try:
@@ -93,7 +93,7 @@ class Conductor:
         except PermanentLlmError as error:
             detail = str(error)
             self.fail(detail)
-        except StoreError:
+        except Fenced:
             raise
         except asyncio.CancelledError:
             await _end(turn.log, TurnOutcome.CANCELLED, "")

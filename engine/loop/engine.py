@@ -156,9 +156,6 @@ class Engine:
         changed = tuple(
             AgentChanged(note=None, agent=spec.id, spec=spec) for spec in self._changed_meanwhile()
         )
-        for change in changed:
-            if change.agent not in self._known:
-                del self.world.agents[change.agent]
         # In one group: a message that is taken in now must not slip behind a newcomer's cursor.
         await self.committer.hand_in(HandIn(effects=(Adopt(gate=self.world.gate), *changed)))
         for thread in self.world.threads.values():

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from engine.core.effects import HandIn
+from engine.core.effects import AgentChanged, Committed, HandIn
 from engine.core.errors import StoreError
 from engine.loop.committer import newest_topology
 from engine.loop.ending import EndReason
@@ -61,12 +61,18 @@ class Outside:
             self._errands.begin(self._take_mail())
 
     async def read_mail(self) -> bool:
-        """Take in what people left, each note once; tell whether there was anything."""
+        """Take in what people left, each note once; tell whether any of it could be.
+
+        A roster may change without the topology's version: then the gate is looked at again too.
+        """
         async with self._mailbox:
             effects = await self._store.read_mail()
-            if effects:
-                await self._committer.hand_in(HandIn(effects=effects))
-        return bool(effects)
+            if not effects:
+                return False
+            answer = await self._committer.hand_in(HandIn(effects=effects))
+        if any(isinstance(effect, AgentChanged) for effect in effects):
+            await self._committer.hand_in(await newest_topology(self._store))
+        return any(isinstance(result, Committed) for result in answer.results)
 
     def _obey(self, wish: Wish) -> None:
         """A wish is repeated at every beat, and obeyed once."""

@@ -181,6 +181,7 @@ class LlmCall(models.Model):
     error = models.TextField(blank=True, default="")
 
     class Meta:
+        verbose_name = "LLM call"
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["run", "turn", "number"], name="llm_call_number_unique")
         ]

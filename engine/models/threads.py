@@ -67,6 +67,7 @@ class Thread(Cycle):
         Agent, on_delete=models.PROTECT, related_name="+", null=True, db_index=False
     )
     last_agent_ordinal = models.PositiveIntegerField(default=0)
+    asked = models.PositiveIntegerField(default=0)
     summary_by = models.ForeignKey(
         Agent, on_delete=models.PROTECT, related_name="+", null=True, db_index=False
     )
@@ -149,6 +150,9 @@ class Proposal(models.Model):
     reviewed_by = models.CharField(max_length=150, blank=True, default="")
     reviewed_at = models.DateTimeField(null=True, blank=True)
     note = models.TextField(blank=True, default="")
+    refused = models.CharField(
+        max_length=32, blank=True, default="", help_text="Why a revision could not begin."
+    )
 
     class Meta:
         ordering: ClassVar = ["-id"]
@@ -159,3 +163,12 @@ class Proposal(models.Model):
 
     def __str__(self) -> str:
         return f"proposal of {self.thread}"
+
+    @property
+    def why_refused(self) -> str:
+        """Return why a revision could not begin, in words."""
+        return {
+            "pair_taken": "the two talk with each other in another thread",
+            "partner_full": "one of the two is in as many threads as it may be",
+            "partner_gone": "one of the two has left",
+        }.get(self.refused, self.refused)

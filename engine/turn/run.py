@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.core.effects import Effect, TakeNotice, TurnOutcome
+from engine.core.errors import EngineError
 from engine.phases.activate import Activated, activate
 from engine.phases.discover import discover
 from engine.phases.post import chance, is_due, post
@@ -59,7 +60,12 @@ async def _notice(
     seen = look(scene, due="scan" in work)
     activated = activate(scene)
     todo = tasks(scene, activated.taken)
-    scanned = await scan(scene, seen)
+    try:
+        scanned = await scan(scene, seen)
+    except EngineError:
+        if effects:  # what was paid for stays
+            await log.hand_in(tuple(effects))
+        raise
     if (notice := _notice_effect(scene, scanned, activated)) is not None:
         effects.append(notice)
     return tuple(effects), todo

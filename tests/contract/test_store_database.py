@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from cohorts.models import Agent, Cohort, TopologyVersion
 from cohorts.operations import add_members
 from engine.core.effects import AgentChanged, TakeIn
-from engine.core.errors import Fenced, TopologyMoved
+from engine.core.errors import Fenced, StoreError, TopologyMoved
 from engine.core.records import AgentState, Invitation, InvitationKind, Status
 from engine.models import (
     Channel,
@@ -126,7 +126,7 @@ def test_commit_fails_at_once_on_what_time_does_not_cure(
     store = django_site.open_store()
     broken = InternalError("the index is corrupt")
     monkeypatch.setattr(writing.Writer, "write", failing_once(broken, after=False))
-    with pytest.raises(InternalError):
+    with pytest.raises(StoreError, match="the index is corrupt"):
         commit(store, group(1))
 
 

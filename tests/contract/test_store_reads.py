@@ -89,6 +89,7 @@ def test_mail_brings_changes_until_their_notes_are_deleted(site: Site) -> None:
     assert agent.spec is not None
     assert (agent.agent, agent.spec.status, agent.spec.version) == (3, Status.PAUSED, 1)
     assert isinstance(channel, ChannelChanged)
+    assert channel.channel is not None
     assert (channel.channel.id, channel.channel.topic) == (2, "Alloys")
     assert isinstance(memory, MemoryChanged)
     assert (memory.agent, memory.channel, memory.version, memory.upto_seq) == (1, None, 1, 0)

@@ -1,4 +1,4 @@
-"""What people do: their messages, reviews and edits, and whom each of them calls."""
+"""What people do: their messages and reviews, and whom each of them calls."""
 
 from __future__ import annotations
 
@@ -9,44 +9,29 @@ import pytest
 
 from engine.core.door.hand_in import prepare
 from engine.core.door.people import (
-    agent_changed,
-    channel_changed,
-    memory_changed,
     reviewed,
     take_in,
 )
 from engine.core.draft import Draft
 from engine.core.effects import (
-    Adopt,
-    AgentChanged,
-    ChannelChanged,
     Close,
     Committed,
     HandIn,
-    Join,
-    MemoryChanged,
-    Miss,
     Rejected,
-    Remember,
     Result,
     Reviewed,
     TakeIn,
-    TakeNotice,
     Verdict,
 )
+from engine.core.participation import debts
 from engine.core.records import (
-    AgentState,
-    Channel,
-    Desk,
     InvitationKind,
     InvitationState,
-    Memory,
     Outcome,
     Side,
     Status,
     Thread,
     ThreadState,
-    Visibility,
 )
 from engine.core.world import World
 from tests.core.facts import (
@@ -57,7 +42,6 @@ from tests.core.facts import (
     agent,
     draft,
     root,
-    rules,
     thread,
     world,
 )
@@ -136,22 +120,23 @@ def test_agent_that_may_not_deal_with_the_first_answers_by_a_root_of_its_own() -
 
 
 @pytest.mark.parametrize(
-    ("text", "called"),
+    ("text", "called", "asked"),
     [
-        ("Go on", [0, 3]),
-        ("@Bot1 go on", [3, 0]),
-        ("@Bot1 @Bot2 go on", [3, 3]),
-        ("@Bot3 look", [0, 0]),
+        ("Go on", [0, 0], 3),
+        ("@Bot1 go on", [3, 0], 0),
+        ("@Bot1 @Bot2 go on", [3, 3], 0),
+        ("@Bot3 look", [0, 0], 0),
     ],
 )
 def test_word_in_a_thread_calls_whom_it_names_or_whose_turn_it_is(
-    text: str, called: list[int]
+    text: str, called: list[int], asked: int
 ) -> None:
     facts = world(3)
     add_thread(facts, 1, opener=1, partner=2)
     result, made = writing(facts, text, 1)
     assert result == Committed(seq=3)
     assert [side.called for side in made.threads[1].sides] == called
+    assert made.threads[1].asked == asked
     expected = {3: InvitationKind.REFERENCE} if "@Bot3" in text else {}
     assert kinds(made) == expected
 
@@ -159,7 +144,7 @@ def test_word_in_a_thread_calls_whom_it_names_or_whose_turn_it_is(
 def test_word_in_a_thread_of_one_calls_that_one() -> None:
     facts = world(3)
     add_thread(facts, 1, opener=1, partner=None)
-    assert writing(facts, "Go on", 1)[1].threads[1].opener.called == 3
+    assert debts(writing(facts, "Go on", 1)[1], 1) == (writing(facts, "Go on", 1)[1].threads[1],)
     _, made = writing(facts, "@Bot3 join in", 1)
     assert made.threads[1].opener.called == 0
     assert kinds(made) == {3: InvitationKind.MENTION}
@@ -316,125 +301,3 @@ def test_revision_is_refused_while_the_pair_talks_elsewhere() -> None:
     result, made = review(facts, Verdict.REVISED)
     assert result == Rejected(reason="pair_taken")
     assert made.group.notes == [50]
-
-
-# --- edits ----------------------------------------------------------------------------------------------
-
-
-def changing(facts: World, **fields: Any) -> Draft:
-    made = draft(facts)
-    values: dict[str, Any] = {"note": 60, "agent": 1} | fields
-    assert agent_changed(made, AgentChanged(**values)) == Committed()
-    return made
-
-
-def test_new_agent_starts_at_the_newest_seq_behind_those_who_wait() -> None:
-    facts = world(2)
-    add_root(facts, 9, author=2)
-    made = changing(facts, agent=3, spec=agent(3), note=None)
-    assert made.state(3) == AgentState(last_selected=7, cursor=9)
-    assert (made.handles["bot3"], made.group.notes) == (3, [])
-    assert (list(made.concern.agents), list(made.concern.seats)) == ([3], [3])
-    made.absorb()
-    assert facts.by_key[-1] == [1, 2]
-    assert facts.handles == {"bot1": 1, "bot2": 2, "bot3": 3}
-
-
-def test_agent_that_comes_back_keeps_its_turn_and_skips_what_was_said() -> None:
-    facts = world([agent(1, status=Status.PAUSED), agent(2)])
-    add_root(facts, 9, author=2)
-    facts.states[1] = AgentState(last_selected=4, cursor=2, away=True)
-    made = changing(facts, spec=agent(1))
-    assert made.state(1) == AgentState(last_selected=4, cursor=9)
-    assert made.group.notes == [60]
-
-
-@pytest.mark.parametrize("status", [Status.PAUSED, Status.RETIRED])
-def test_agent_that_goes_is_away_and_keeps_its_cursor(status: Status) -> None:
-    facts = world(2)
-    facts.states[1] = AgentState(last_selected=4, cursor=2)
-    made = changing(facts, spec=agent(1, status=status))
-    assert made.state(1) == AgentState(last_selected=4, cursor=2, away=True)
-
-
-def test_new_agent_that_is_paused_queues_and_is_away() -> None:
-    made = changing(world(2), agent=3, spec=agent(3, status=Status.PAUSED))
-    assert made.state(3) == AgentState(last_selected=7, away=True)
-
-
-def test_edited_agent_keeps_its_place_and_concerns_its_partners() -> None:
-    facts = world(3)
-    add_thread(facts, 1, opener=1, partner=2)
-    made = changing(facts, spec=agent(1, bot_name="Renamed", version=2))
-    assert made.states.changed == {}
-    assert made.handles == {"renamed": 1, "bot2": 2, "bot3": 3}
-    assert facts.handles == {"bot1": 1, "bot2": 2, "bot3": 3}
-    assert list(made.concern.agents) == [1, 2]
-
-
-def test_names_that_change_hands_in_one_group_are_kept_apart() -> None:
-    facts = world(2)
-    made = draft(facts)
-    agent_changed(made, AgentChanged(note=1, agent=2, spec=agent(2, bot_name="Bot1")))
-    agent_changed(made, AgentChanged(note=2, agent=1, spec=agent(1, bot_name="Bot9")))
-    assert made.handles == {"bot1": 2, "bot9": 1}
-
-
-def test_agent_that_retires_loses_what_it_owes_and_no_more() -> None:
-    facts = world(3)
-    add_thread(facts, 1, opener=2, partner=1)
-    add_thread(facts, 4, opener=1, partner=3)
-    made = changing(facts, spec=None)
-    assert made.agents[1].status is Status.RETIRED
-    assert [(row.thread.root, row.outcome) for row in made.group.decisions] == [(1, Outcome.LOST)]
-    assert made.desk(1).threads == (4,)
-
-
-def test_stranger_that_leaves_changes_nothing() -> None:
-    made = changing(world(2), agent=9, spec=None)
-    assert (made.agents.changed, made.group.notes) == ({}, [60])
-
-
-def test_new_channel_concerns_everybody() -> None:
-    made = draft(world(2))
-    room = Channel(id=5, name="labs", topic="", visibility=Visibility.PUBLIC)
-    assert channel_changed(made, ChannelChanged(note=61, channel=room)) == Committed()
-    assert (made.channels[5], made.concern.everybody, made.group.notes) == (room, True, [61])
-
-
-def test_edited_memory_has_a_new_version() -> None:
-    made = draft(world(2))
-    edit = MemoryChanged(note=62, agent=1, channel=None, version=4, upto_seq=9)
-    assert memory_changed(made, edit) == Committed()
-    assert made.memories[1, None] == Memory(agent=1, channel=None, version=4, upto_seq=9)
-    assert made.group.notes == [62]
-
-
-def test_every_kind_of_effect_is_entered() -> None:
-    """What comes from outside and what a turn may ask, through the one door."""
-    facts = world(2, joined=False)
-    facts.desks[1] = Desk()
-    made = draft(facts, rules())
-    room = facts.channels[PUBLIC]
-    effects = (
-        AgentChanged(note=1, agent=2, spec=agent(2)),
-        ChannelChanged(note=2, channel=room),
-        MemoryChanged(note=3, agent=1, channel=None, version=1, upto_seq=0),
-        Reviewed(
-            note=4,
-            root=1,
-            cycle=1,
-            verdict=Verdict.ACCEPTED,
-            guidance="",
-            known_root=root(1, 2),
-            known_thread=closed(),
-        ),
-        Adopt(gate=facts.gate),
-        Join(agent=1, channels=(PUBLIC,)),
-        TakeNotice(agent=1),
-        Remember(agent=1, channel=None, text="", upto_seq=0, base_version=1, n_talks=0),
-        Miss(agent=1, root=1, cycle=1),
-    )
-    answer = prepare(made, HandIn(effects=effects))
-    assert answer.turn is None
-    assert answer.results == (*[Committed()] * 8, Rejected(reason="not_owed"))

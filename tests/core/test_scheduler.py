@@ -25,6 +25,19 @@ def test_grant_selects_the_smallest_last_selected_then_the_lower_number() -> Non
     assert scheduler.n_selections == 13
 
 
+def test_selected_agent_goes_behind_those_who_wait() -> None:
+    scheduler = scheduler_of(1, 2)
+    order = []
+    for _ in range(4):
+        for agent in (1, 2):
+            scheduler.make_ready(agent, AT)
+        grant = scheduler.grant(AT)
+        assert grant is not None
+        order.append(grant.agent)
+        scheduler.rest(grant.agent, Place.PARKED, None)
+    assert order == [1, 2, 1, 2]
+
+
 def test_grant_tells_wait_and_rivals() -> None:
     scheduler = scheduler_of(1, 2, 3, 4)
     scheduler.make_ready(2, AT)

@@ -81,9 +81,9 @@ def test_agent_that_comes_back_skips_what_was_said_meanwhile() -> None:
 
     away = replace(make_agent(2), status=type(make_agent(2).status)("paused"))
     played = play(make_society([make_agent(1), away]), come_back, script=silent, until_idle=False)
-    shown = {
-        request.agent: [post.text for post in request.context.posts]  # type: ignore[union-attr]
+    shown = [
+        [post.text for post in request.context.posts]  # type: ignore[union-attr]
         for request in played.llm.requests
-        if request.phase == "scan"
-    }
-    assert shown["a2"] == ["After"]
+        if (request.agent, request.phase) == ("a2", "scan")
+    ]
+    assert shown == [["After"]]

@@ -63,7 +63,7 @@ def test_long_wait_ends_the_turn_and_brings_the_agent_again() -> None:
 
 
 def test_many_failures_in_a_row_open_the_circuit() -> None:
-    played = chances_of(raising(TransientLlmError("busy")))
+    played = chances_of(raising(TransientLlmError("busy")), max_minutes=10)
     assert played.reason == "circuit_open"
     assert played.llm.n_calls() == 12  # in whole turns of three attempts
 

@@ -62,7 +62,7 @@ def test_answer_that_can_never_be_stored_is_not_asked_for_endlessly(text: str, r
         return Written(move=Move.CONTINUE, text=text)
 
     script = by_phase(eager, reply=same)
-    played = play(at_home(2), script=script, daily_posts=2, max_minutes=60)
+    played = play(at_home(2), script=script, daily_posts=2, max_turns=60)
     assert {row.outcome for row in played.tables.decisions.values()} == {Outcome.LOST}
     assert rejected(played)[reason] >= 2
     assert played.llm.n_calls("reply") < 12

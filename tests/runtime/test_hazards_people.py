@@ -55,9 +55,23 @@ def test_reply_is_not_refused_for_a_person_who_spoke_meanwhile() -> None:
             root = await talk(door)
             await ask(door, "and the price?", root)
             assert reasons(await door.turn(1, reply(1, root, 2))) == [""]
-            # It was written before the person's word, so its author still owes an answer to that.
-            assert [thread.root for thread in debts(door.world, 1)] == [root]
+            # It was written before the person's word, which called nobody: now it spoke last.
+            assert debts(door.world, 1) == ()
+            assert [thread.root for thread in debts(door.world, 2)] == [root]
             assert door.world.roots[root].n_messages == 4
+
+    in_virtual_time(body())
+
+
+def test_word_by_name_is_owed_an_answer_that_has_read_it() -> None:
+    async def body() -> None:
+        async with open_door(make_society(2)) as door:
+            root = await talk(door)
+            await ask(door, "@Bot1 and the price?", root)
+            assert reasons(await door.turn(1, reply(1, root, 2))) == [""]
+            assert [thread.root for thread in debts(door.world, 1)] == [root]
+            assert reasons(await door.turn(1, reply(1, root, 4, "ten coins"))) == [""]
+            assert debts(door.world, 1) == ()
 
     in_virtual_time(body())
 

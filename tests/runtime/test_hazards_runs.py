@@ -266,7 +266,7 @@ def test_turns_that_do_nothing_do_not_follow_each_other(monkeypatch: pytest.Monk
         live.society.people.write_message(channel=1, text="@Bot1 hello", at=live.clock.now())
         live.beat()
 
-    played = play(at_home(2), write, until_idle=False, max_minutes=10)
+    played = play(at_home(2), write, until_idle=False, max_minutes=10, max_turns=20)
     turns = list(played.tables.turns.values())
     # One each; then nobody until a person speaks, and again one each.
     assert [(turn.agent, str(turn.outcome)) for turn in turns] == [

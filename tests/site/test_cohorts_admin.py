@@ -234,6 +234,12 @@ def test_search_that_finds_too_much_says_so(admin_client: Client) -> None:
     assert "Only the first" not in text_of(admin_client, f"{url}?q=agent-1")
 
 
+def test_search_with_a_nul_finds_what_the_rest_names(admin_client: Client) -> None:
+    make_agents("alder")
+    url = members_url(make_cohort("field"))
+    assert "alder" in text_of(admin_client, f"{url}?q=ald%00er")
+
+
 def test_who_may_only_look_cannot_change(client: Client) -> None:
     (alder,) = make_agents("alder")
     field = make_cohort("field", alder)

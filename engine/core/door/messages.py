@@ -113,6 +113,8 @@ def reply(draft: Draft, effect: Reply) -> Result:
     if not draft.may_start and (names_a_third or (joins and other is not None)):
         return Rejected(reason="topology_changing")
     if names_a_third:
+        if not draft.is_active(effect.agent):
+            return Rejected(reason="author_out")
         draft.starts_interaction()
     seq = draft.next_seq()
     if thread is None or joins:

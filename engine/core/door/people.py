@@ -19,7 +19,7 @@ from engine.core.effects import (
     TakeIn,
     Verdict,
 )
-from engine.core.group import TakenIn
+from engine.core.group import RefusedRevision, TakenIn
 from engine.core.mentions import find_mentions
 from engine.core.participation import may_deal, opposite, owes
 from engine.core.records import (
@@ -118,19 +118,14 @@ def _place(draft: Draft, effect: TakeIn, *, seq: int, ordinal: int, addressed: i
 
 
 def _call_sides(draft: Draft, thread: Thread, mentioned: tuple[int, ...], *, ordinal: int) -> None:
-    """Let a person's word in an open thread call its sides.
-
-    Whom it mentions owes an answer; if it mentions no side, the one that did not speak last
-    (in a thread of one agent: that one).
-    """
-    sides = {side.agent for side in thread.sides}
-    named = [agent for agent in mentioned if agent in sides]
-    called = thread
+    """Let a person's word in an open thread call the sides it names, or whoever's turn it is."""
+    called = replace(thread, owed_since=draft.now)
+    if not mentioned:
+        called = replace(called, asked=ordinal)
     for side in thread.sides:
-        by_turn = not mentioned and (thread.partner is None or thread.last_agent != side.agent)
-        if side.agent in named or by_turn:
+        if side.agent in mentioned:
             called = threads.with_side(called, replace(side, called=ordinal))
-    threads.enter(draft, replace(called, owed_since=draft.now))
+    threads.enter(draft, called)
 
 
 def _call_closed(
@@ -207,7 +202,12 @@ def reviewed(draft: Draft, effect: Reviewed) -> Result:
         called=known.summary_by,
         at=root.n_messages,
     )
-    return Rejected(reason=reason) if reason else Committed()
+    if not reason:
+        return Committed()
+    draft.group.refused_revisions.append(
+        RefusedRevision(root=effect.root, cycle=effect.cycle, reason=reason)
+    )
+    return Rejected(reason=reason)
 
 
 def agent_changed(draft: Draft, effect: AgentChanged) -> Result:
@@ -221,7 +221,7 @@ def agent_changed(draft: Draft, effect: AgentChanged) -> Result:
             return Committed()
         spec = replace(old, status=Status.RETIRED)
     draft.set_agent(spec)
-    _go_or_come_back(draft, spec, is_new=old is None)
+    _go_or_come_back(draft, spec)
     if spec.status is Status.RETIRED:
         _close_owed(draft, spec.id)
     draft.concern.agents[spec.id] = None
@@ -232,15 +232,13 @@ def agent_changed(draft: Draft, effect: AgentChanged) -> Result:
     return Committed()
 
 
-def _go_or_come_back(draft: Draft, spec: AgentSpec, *, is_new: bool) -> None:
+def _go_or_come_back(draft: Draft, spec: AgentSpec) -> None:
     """Let nobody catch up on what was said while it was away.
 
-    A new agent was away until now, and queues behind those who wait.
+    An agent without a state is new: it was away until now, and queues behind those who wait.
     """
-    if is_new:
-        state = AgentState(last_selected=draft.n_selections, away=True)
-    else:
-        state = draft.state(spec.id)
+    newcomer = AgentState(last_selected=draft.n_selections, away=True)
+    state = draft.states.get(spec.id, newcomer)
     if spec.status is not Status.ACTIVE:
         draft.set_state(spec.id, replace(state, away=True))
     elif state.away:
@@ -257,6 +255,8 @@ def _close_owed(draft: Draft, agent: int) -> None:
 def channel_changed(draft: Draft, effect: ChannelChanged) -> Result:
     """Replace a channel, or add a new one."""
     draft.group.notes.append(effect.note)
+    if effect.channel is None:
+        return Committed()
     draft.channels[effect.channel.id] = effect.channel
     draft.concern.everybody = True
     return Committed()

@@ -48,7 +48,7 @@ def _note_effects(simulation: int, notes: list[Inbox]) -> Iterator[Effect]:
             case Inbox.Kind.AGENT:
                 yield AgentChanged(note=note.pk, agent=note.key, spec=agents.get(note.key))
             case Inbox.Kind.CHANNEL:
-                yield ChannelChanged(note=note.pk, channel=channels[note.key])
+                yield ChannelChanged(note=note.pk, channel=channels.get(note.key))
             case Inbox.Kind.MEMORY:
                 yield _memory_change(simulation, note)
             case Inbox.Kind.REVIEW:

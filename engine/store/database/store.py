@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from django.db import DataError, IntegrityError, connection
 
-from cohorts.audit import record_outside_changes
-from engine.core.errors import Fenced, RowRefused
+from cohorts.audit import is_recorded, record_outside_changes
+from engine.core.errors import Fenced, RowRefused, StoreError
 from engine.store.database import reading
 from engine.store.database.beat import Pulse
 from engine.store.database.loading import load
@@ -36,6 +36,8 @@ Result = TypeVar("Result")
 
 #: Seconds before work that met a passing failure is sent again; the last one repeats.
 PAUSES = (0.02, 0.1, 0.5, 1.0)
+#: The topology is recorded and read at most this often before it is taken as it is.
+GATE_ROUNDS = 5
 #: A row that no statement can hold: text that is no text, a number beyond the column.
 UNFIT = (IntegrityError, DataError, UnicodeError, OverflowError)
 
@@ -74,9 +76,17 @@ class DjangoStore:
         return await self._read_world(partial(load, self._simulation, self._policy))
 
     async def load_gate(self) -> Gate:
-        """Read the topology; what moved it from outside the application is recorded first."""
-        await self._write_thread.do(partial(self._until_known, record_outside_changes))
-        return await self._read_world(partial(load_gate, self._simulation, self._policy))
+        """Read the topology; what moved it from outside the application is recorded first.
+
+        A change that comes between the two is recorded too, so that no version is adopted that
+        the audit does not know; under a storm of changes the newest one read is taken.
+        """
+        for _ in range(GATE_ROUNDS):
+            await self._write_thread.do(partial(self._until_known, record_outside_changes))
+            gate = await self._read_world(partial(load_gate, self._simulation, self._policy))
+            if await self._read_world(partial(is_recorded, gate.version)):
+                break
+        return gate
 
     async def commit(self, group: Group) -> None:
         await self._write_thread.do(partial(self._commit, group))
@@ -135,7 +145,7 @@ class DjangoStore:
                 return work()
             except TROUBLE as exc:
                 if not passes(exc):
-                    raise
+                    raise StoreError(str(exc)) from exc
                 if self._pulse.is_lost:
                     raise Fenced("the database did not answer until the lease had ended") from exc
             connection.close()

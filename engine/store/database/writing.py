@@ -149,6 +149,12 @@ class Writer:
         ]
         Decision.objects.bulk_create(decisions)
         Proposal.objects.bulk_create([self._proposal(one, keys) for one in group.proposals])
+        for refused in group.refused_revisions:  # a person's act each: there is rarely one
+            Proposal.objects.filter(
+                simulation_id=self._simulation,
+                thread__root_seq=refused.root,
+                cycle=refused.cycle,
+            ).update(refused=refused.reason)
 
     def _proposal(self, new: NewProposal, keys: dict[int, int]) -> Proposal:
         proposer, confirmer = new.agents

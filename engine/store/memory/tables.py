@@ -63,6 +63,7 @@ class ProposalRow:
     reviewed_by: str = ""
     reviewed_at: datetime | None = None
     note: str = ""
+    refused: str = ""
 
 
 class NoteKind(StrEnum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.core.errors import Fenced, RowRefused, TopologyMoved
@@ -52,6 +53,9 @@ def _write_rows(tables: Tables, group: Group, undo: Undo) -> None:
         _write_decision(tables, decision, undo)
     for proposal in group.proposals:
         _write_proposal(tables, proposal, undo)
+    for refused in group.refused_revisions:
+        key = (refused.root, refused.cycle)
+        undo.put(tables.proposals, key, replace(tables.proposals[key], refused=refused.reason))
     for memory in group.memories:
         _write_memory(tables, memory, undo)
     _write_plain(tables, group, undo)
