@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 # For example PYTEST_ARGS="-n 2" and GUARDS="unknown-setting".
-PYTEST_ARGS ?=
+# As many workers as there are cores.
+PYTEST_ARGS ?= -n auto
 GUARDS ?=
 
 PY := $(VENV)/bin/python

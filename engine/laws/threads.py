@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from engine.laws.law import Breach, Law
@@ -112,19 +113,17 @@ def closed_is_closed(export: Export) -> Iterator[Breach]:
 
 
 def alternation(export: Export) -> Iterator[Breach]:
-    """A person's word excuses one more message, also if it came while the one before was written."""
+    """A person's word right before an agent's may have come while that one was being written: the
+    agent answers it then, and nobody else has spoken meanwhile."""
     for cycle in export.cycles:
-        last: str | None = None
-        n_excuses = 0
-        for message in cycle.messages:
-            if message.author is None:
-                n_excuses += 1
-            elif message.author != last:
-                last = message.author
-            elif n_excuses:
-                n_excuses = 0
-            else:
-                yield Breach(cycle.where, f"{last} answers itself with seq {message.seq}.")
+        spoke_before_that = False
+        for before, message in pairwise(cycle.messages):
+            answers_itself = message.author is not None and message.author == before.author
+            if answers_itself and not spoke_before_that:
+                yield Breach(
+                    cycle.where, f"{message.author} answers itself with seq {message.seq}."
+                )
+            spoke_before_that = before.author is None and before.ordinal != 1
 
 
 def thread_length(export: Export) -> Iterator[Breach]:
@@ -227,7 +226,7 @@ THREAD_LAWS = (
     Law(
         name="alternation",
         file=FILE,
-        says="no agent answers itself unless a person spoke in between",
+        says="no agent answers itself unless a person spoke in between, or while it wrote",
         check=alternation,
     ),
     Law(

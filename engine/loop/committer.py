@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
-from engine.core.door.aftermath import STORAGE, aftermath
+from engine.core.door.aftermath import aftermath
 from engine.core.door.hand_in import prepare
 from engine.core.draft import Concern, Draft
 from engine.core.effects import (
@@ -237,7 +237,7 @@ class Committer:
                 results.append(refused)
                 turn = _counted(turn, refused.reason)
                 instead = aftermath(self.world, effect)
-                if instead and refused.reason == STORAGE:
+                if instead and refused.reason == "storage":
                     answer, _ = await self._alone(HandIn(effects=instead, turn=turn), n_messages)
                     turn = answer.turn
             else:
@@ -300,7 +300,7 @@ def _refused(effect: Effect, error: RowRefused) -> Rejected:
     if isinstance(effect, Remember):
         return Rejected(reason="changed_meanwhile")
     log.error("The database refused an effect: %s", type(effect).__name__, exc_info=error)
-    return Rejected(reason=STORAGE)
+    return Rejected(reason="storage")
 
 
 def _counted(turn: TurnRecord | None, reason: str) -> TurnRecord | None:

@@ -39,19 +39,32 @@ def another_run_before(n_turns: int) -> Doctor:
 
 def an_author_that_answers_a_person_first(files: Files) -> None:
     """Let ash answer a person under its own root before hub's answer makes it two-party."""
+    _let_ash_answer(files, "Any at all.")
+
+
+def an_answer_written_while_a_person_spoke(files: Files) -> None:
+    """Let ash speak, as if it had not read the person's word yet, and then answer that."""
+    _let_ash_answer(files, "Or those of last year.", "Any at all.")
+
+
+def _let_ash_answer(files: Files, *texts: str) -> None:
+    n_new = 1 + len(texts)
     messages = files["messages.jsonl"]
-    put("messages", {"seq": 12}, ordinal=4)(files)
+    put("messages", {"seq": 12}, ordinal=2 + n_new)(files)
     person = messages[6] | {"seq": 20, "thread": 4, "ordinal": 2, "text": "Which ones?"}
-    again = messages[10] | {"seq": 21, "ordinal": 3, "text": "Any at all."}
-    messages[11:11] = [person, again]
+    answers = [
+        messages[10] | {"seq": 20 + number, "ordinal": 2 + number, "text": text}
+        for number, text in enumerate(texts, start=1)
+    ]
+    messages[11:11] = [person, *answers]
     for number, message in enumerate(messages[:-1], start=1):
         message["seq"] = number
     for thread in files["threads.jsonl"]:
         for field in ("root_seq", "opened_seq", "closed_seq"):
             if thread[field] is not None and thread[field] > 11:
-                thread[field] += 2
+                thread[field] += n_new
     put("threads", {"id": 4}, opener="ash", partner="hub")(files)
-    put("turns", {"number": 10}, committed=2)(files)
+    put("turns", {"number": 10}, committed=n_new)(files)
     recount(files)
 
 
@@ -106,6 +119,7 @@ LAWFUL: dict[str, Doctor] = {
     "nothing yet": nothing_yet,
     "one run of two": another_run_before(8),
     "an author that answers a person first": an_author_that_answers_a_person_first,
+    "an answer written while a person spoke": an_answer_written_while_a_person_spoke,
     "a pair that meets again": a_pair_that_meets_again,
     "a pair that meets again in the next run": both(
         a_pair_that_meets_again, another_run_before(12), setting(pair_rest_seconds=90)

@@ -9,9 +9,6 @@ from engine.core.effects import Dealt, Effect, Miss, Post, Reply, TakeNotice
 if TYPE_CHECKING:
     from engine.core.world import World
 
-#: The counted reason of an effect that the database refused alone.
-STORAGE = "storage"
-
 
 def aftermath(world: World, effect: Effect) -> tuple[Effect, ...]:
     """Return what to commit in place of a message that cannot be stored.
@@ -25,12 +22,12 @@ def aftermath(world: World, effect: Effect) -> tuple[Effect, ...]:
                 return (Miss(agent=effect.agent, root=effect.root, cycle=thread.cycle),)
             invited = world.desk(effect.agent).invitations
             dealt = tuple(
-                Dealt(message=one.message, reason=STORAGE)
+                Dealt(message=one.message, reason="storage")
                 for one in invited
                 if one.root == effect.root
             )
             return (TakeNotice(agent=effect.agent, drop=(effect.root,), dealt=dealt),)
         case Post(refers_to=int(message)):
-            dealt = (Dealt(message=message, reason=STORAGE),)
+            dealt = (Dealt(message=message, reason="storage"),)
             return (TakeNotice(agent=effect.agent, dealt=dealt),)
     return ()

@@ -143,31 +143,21 @@ def reopen(draft: Draft, thread: Thread, *, caller: str, called: int | None, at:
         replace(side, called=at if called in {None, side.agent} else 0, viewed=at - 1, misses=0)
         for side in thread.sides
     ]
-    enter(
-        draft,
-        replace(
-            thread,
-            cycle=thread.cycle + 1,
-            opener=sides[0],
-            partner=sides[1] if len(sides) > 1 else None,
-            state=ThreadState.OPEN,
-            outcome=None,
-            n_agent_messages=0,
-            last_agent=None,
-            last_agent_ordinal=at - 1,
-            asked=0,
-            summary_by=None,
-            summary_seq=None,
-            opened_seq=draft.last_seq,
-            opened_at=draft.now,
-            owed_since=draft.now,
-            closed_seq=None,
-            closed_at=None,
-            topology_version=draft.gate.version,
-            grandfathered_at=None,
-            guidance=caller,
-        ),
+    next_cycle = Thread(
+        root=thread.root,
+        channel=thread.channel,
+        opener=sides[0],
+        partner=sides[1] if len(sides) > 1 else None,
+        cycle=thread.cycle + 1,
+        last_agent_ordinal=at - 1,
+        opened_seq=draft.last_seq,
+        opened_at=draft.now,
+        owed_since=draft.now,
+        topology_version=draft.gate.version,
+        guidance=caller,
+        shared_cohorts=thread.shared_cohorts,
     )
+    enter(draft, next_cycle)
     return ""
 
 
