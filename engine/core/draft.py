@@ -192,9 +192,16 @@ class Draft:
         ]
         return group
 
+    def _reopens(self, root: Root | None) -> bool:
+        """Tell whether a root that was closed may be answered again."""
+        before = None if root is None else self.world.roots.get(root.seq)
+        return before is not None and before.closed and root is not None and not root.closed
+
     def absorb(self) -> Concern:
         """Make the world what the draft says, all at once; return whom that concerns."""
         world = self.world
+        if any(map(self._reopens, self.roots.changed.values())):
+            world.skimmed.clear()
         for table in (
             self.agents,
             self.channels,

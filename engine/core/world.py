@@ -161,14 +161,16 @@ class World:
         return [found[seq] for seq in first]
 
     def _could_scan(self, agent: int, root: Root) -> bool:
-        """True of a root that is nobody's own call: neither own, addressed, banked nor taken.
+        """True of a root that is nobody's own call: neither own, addressed, banked, taken nor closed.
 
-        Except for the bank, which only holds roots before the cursor, none of this is ever
-        undone: so what was skimmed over once need not be looked at again.
+        Except for the bank, which only holds roots before the cursor, and a reopening, after which
+        `skimmed` is emptied, none of this is ever undone: what was skimmed over once need not be
+        looked at again.
         """
         return (
             root.author != agent
             and root.addressed is None
+            and not root.closed
             and agent not in root.answered_by
             and len(root.answered_by) < (2 if root.author is None else 1)
             and root.seq not in self.state(agent).bank

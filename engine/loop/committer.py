@@ -27,7 +27,7 @@ from engine.core.effects import (
     Result,
     TurnRecord,
 )
-from engine.core.errors import RowRefused, TopologyMoved
+from engine.core.errors import Fenced, RowRefused, StoreError, TopologyMoved
 from engine.core.group import Group
 from engine.loop.rebuild import world_from
 
@@ -214,10 +214,19 @@ class Committer:
         return Concern(everybody=True)
 
     async def _adopt_newest(self) -> None:
-        """Bring the topology that is in force now into the world, in a commit of its own."""
-        draft = self._draft()
-        prepare(draft, await newest_topology(self._store))
-        await self._store_and_apply(draft)
+        """Bring the topology that is in force now into the world, in a commit of its own.
+
+        If that fails, what waits to be checked again is: under the last good gate, until it may
+        start nothing any more.
+        """
+        try:
+            draft = self._draft()
+            prepare(draft, await newest_topology(self._store))
+            await self._store_and_apply(draft)
+        except Fenced:
+            raise
+        except StoreError:
+            log.exception("The newest topology could not be adopted.")
 
     async def _one_by_one(self, entries: list[_Entry]) -> None:
         """Send each effect of a refused group alone; the one that fails again is rejected."""
@@ -235,17 +244,27 @@ class Committer:
             except RowRefused as error:
                 refused = _refused(effect, error)
                 results.append(refused)
-                turn = _counted(turn, refused.reason)
-                instead = aftermath(self.world, effect)
-                if instead and refused.reason == "storage":
-                    answer, _ = await self._alone(HandIn(effects=instead, turn=turn), n_messages)
-                    turn = answer.turn
+                turn = await self._instead(effect, _counted(turn, refused.reason), n_messages)
             else:
                 results.extend(answer.results)
                 turn = answer.turn
         rest = replace(hand_in, effects=(), turn=turn)
         answer, _ = await self._alone(rest, n_messages)
         return Answer(results=tuple(results), turn=answer.turn)
+
+    async def _instead(
+        self, effect: Effect, turn: TurnRecord | None, n_messages: int
+    ) -> TurnRecord | None:
+        """Commit what follows when the database refused an effect; return the turn's row after it."""
+        effects = aftermath(self.world, effect)
+        if not effects:
+            return turn
+        try:
+            answer, _ = await self._alone(HandIn(effects=effects, turn=turn), n_messages)
+        except RowRefused:
+            log.exception("What follows a refused effect was refused too.")
+            return turn
+        return answer.turn
 
     async def _alone(self, hand_in: HandIn, n_messages: int) -> tuple[Answer, int]:
         """Commit one hand-in by itself; return its answer and the messages stored so far."""

@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from engine.core.effects import AgentChanged, Committed, HandIn
-from engine.core.errors import StoreError
+from engine.core.errors import Fenced, StoreError
 from engine.loop.committer import newest_topology
 from engine.loop.ending import EndReason
 from engine.ports.store import Beat, Wish
@@ -71,7 +71,7 @@ class Outside:
                 return False
             answer = await self._committer.hand_in(HandIn(effects=effects))
         if any(isinstance(effect, AgentChanged) for effect in effects):
-            await self._committer.hand_in(await newest_topology(self._store))
+            await self._adopt_newest()
         return any(isinstance(result, Committed) for result in answer.results)
 
     def _obey(self, wish: Wish) -> None:
@@ -97,13 +97,19 @@ class Outside:
             self._watch.budget_returned(self._clock.now())
 
     async def _reload_gate(self) -> None:
+        try:
+            await self._adopt_newest()
+        finally:
+            self._is_reloading = False
+
+    async def _adopt_newest(self) -> None:
         """Adopt the topology of now; a failed reload keeps the last good one."""
         try:
             await self._committer.hand_in(await newest_topology(self._store))
+        except Fenced:
+            raise
         except StoreError:
             log.exception("The topology could not be reloaded; the last good one stays in force.")
-        finally:
-            self._is_reloading = False
 
     async def _take_mail(self) -> None:
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.core.effects import Effect, TakeNotice, TurnOutcome
-from engine.core.errors import EngineError
 from engine.phases.activate import Activated, activate
 from engine.phases.discover import discover
 from engine.phases.post import chance, is_due, post
@@ -38,37 +37,31 @@ async def run_turn(scene: Scene, log: TurnLog, work: tuple[Work, ...]) -> None:
     if noticed:
         await log.hand_in(noticed)
         on_offer = chance(scene)
+    did_more = bool(noticed) or log.record.n_llm_calls > 0
     posted = () if on_offer is None else await post(scene, on_offer)
-    ends = TurnOutcome.WORKED if noticed or len(posted) != 1 else TurnOutcome.SKIPPED
+    ends = TurnOutcome.WORKED if did_more or len(posted) != 1 else TurnOutcome.SKIPPED
     await log.hand_in(posted, ends=ends)
 
 
 async def _notice(
     scene: Scene, log: TurnLog, work: tuple[Work, ...]
 ) -> tuple[tuple[Effect, ...], tuple[Task, ...]]:
-    """Remember, discover, scan and activate; return their effects, and what is to be answered.
+    """Remember, discover, scan and activate; return what was noticed, and what is to be answered.
 
     Scan and activate share one view, and bank, invitations and cursor are one effect. Channels
     are joined before that view: its cursor would pass over what was said there.
     """
-    effects: list[Effect] = [*await remember(scene)]
-    if scene.rules.draining:
-        return tuple(effects), tasks(scene, ())
-    if joins := discover(scene):
-        await log.hand_in((*effects, *joins))
-        effects = []
+    draining = scene.rules.draining
+    known = (*await remember(scene), *(() if draining else discover(scene)))
+    if known:  # what was paid for stays, whatever becomes of the scan
+        await log.hand_in(known)
+    if draining:
+        return (), tasks(scene, ())
     seen = look(scene, due="scan" in work)
     activated = activate(scene)
     todo = tasks(scene, activated.taken)
-    try:
-        scanned = await scan(scene, seen)
-    except EngineError:
-        if effects:  # what was paid for stays
-            await log.hand_in(tuple(effects))
-        raise
-    if (notice := _notice_effect(scene, scanned, activated)) is not None:
-        effects.append(notice)
-    return tuple(effects), todo
+    notice = _notice_effect(scene, await scan(scene, seen), activated)
+    return (() if notice is None else (notice,)), todo
 
 
 def _notice_effect(scene: Scene, scanned: Scanned, activated: Activated) -> TakeNotice | None:

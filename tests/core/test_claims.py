@@ -166,3 +166,11 @@ def test_money_is_never_exceeded_whatever_is_open(
             reservation, cost = in_flight.pop(0)
             budget.settle(reservation, cost_nano_usd=cost)
         assert budget.spent_nano_usd + sum(one.nano_usd for one, _ in in_flight) <= cap
+
+
+def test_calls_are_kept_in_mind_only_where_a_window_is_set() -> None:
+    budget = Budget(RunConfig())
+    for spec in (agent(1), agent(2, calls_per_window=9)):
+        for _ in range(3):
+            assert not isinstance(budget.reserve(spec, AT, n_threads=0, nano_usd=0), Spent)
+    assert {one: len(calls) for one, calls in budget._window.items() if calls} == {2: 3}

@@ -185,6 +185,13 @@ def test_lawful_export_breaks_nothing(tmp_path: Path, name: str) -> None:
     assert [str(found) for found in check_folder(write_export(files, tmp_path)).violations] == []
 
 
+def test_person_excuses_one_answer_to_oneself_and_no_second(tmp_path: Path) -> None:
+    files = clean_export()
+    _let_ash_answer(files, "Or those of last year.", "Any at all.", "Even broken ones.")
+    broken = {one.law for one in check_folder(write_export(files, tmp_path)).violations}
+    assert "alternation" in broken
+
+
 def test_reader_names_missing_files_and_lines_that_are_not_utf_8(tmp_path: Path) -> None:
     write_export(clean_export(), tmp_path)
     (tmp_path / "changes.jsonl").unlink()

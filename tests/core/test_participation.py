@@ -65,6 +65,22 @@ def test_lone_side_owes_only_a_person() -> None:
     assert owes(replace(talk, opener=Side(agent=1, viewed=2, called=3)), 1)
 
 
+def test_nameless_word_is_owed_until_one_has_spoken() -> None:
+    """Between two agents by whoever did not speak last; alone, by the one that is there."""
+    talk = thread(1, opener=1, partner=2, last_agent=1, last_agent_ordinal=2, asked=3)
+    assert (owes(talk, 1), owes(talk, 2)) == (False, True)
+    answered = replace(talk, last_agent=2, last_agent_ordinal=4)
+    assert (owes(answered, 1), owes(answered, 2)) == (True, False)
+    alone = thread(1, opener=1, partner=None, last_agent=1, last_agent_ordinal=2, asked=3)
+    assert owes(alone, 1)
+    # It spoke after the word, though with an older view: it is not asked twice.
+    assert not owes(replace(alone, last_agent_ordinal=4), 1)
+    first = thread(1, opener=1, partner=2, last_agent=None, last_agent_ordinal=2, asked=3)
+    assert (owes(first, 1), owes(first, 2)) == (True, True)
+    read = replace(first, opener=Side(agent=1, viewed=3))
+    assert (owes(read, 1), owes(read, 2)) == (False, True)
+
+
 def test_nobody_owes_in_a_cycle_in_which_no_agent_spoke_unless_called() -> None:
     talk = thread(1, opener=1, partner=2, last_agent=None)
     assert (owes(talk, 1), owes(talk, 2)) == (False, False)

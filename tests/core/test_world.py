@@ -55,6 +55,7 @@ def test_unread_leaves_out_what_is_nobody_elses_to_answer() -> None:
     add_root(facts, 6, author=2)
     add_root(facts, 7, author=None, answered_by=(2,))
     add_root(facts, 8, author=2)
+    add_root(facts, 9, author=None, answered_by=(2,), closed=True)
     facts.states[1] = AgentState(bank=(6,))
     assert unread(facts, 1) == [7, 8]
 
