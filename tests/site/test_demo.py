@@ -57,10 +57,12 @@ def test_demo_makes_a_finished_run_and_a_log_in_that_works() -> None:
 
 
 def test_demo_shown_again_changes_nothing_and_hides_the_password() -> None:
-    show()
+    make_world("demo", agents=("ash", "elm"))
+    assert runsim("--simulation", "demo", "--seed", "1", "--max-turns", "6").code == 0
+    assert "with the password" in show()
     n_messages = Message.objects.count()
     told = show()
-    assert f"Run {Run.objects.get().pk} of demo is completed (idle)." in told
+    assert f"Run {Run.objects.get().pk} of demo is completed (turn_limit)." in told
     assert "`manage.py runsim --simulation demo --fresh --until-idle`" in told
     assert "Log in as before" in told
     assert "with the password" not in told
@@ -79,6 +81,8 @@ def test_demo_that_was_stopped_half_way_is_run_to_its_end() -> None:
 
 
 def test_demo_leaves_an_installation_with_users_alone() -> None:
+    make_world("demo", agents=("ash", "elm"))
+    assert runsim("--simulation", "demo", "--seed", "1", "--max-turns", "1").code == 0
     get_user_model()._default_manager.create(username="ada")
     assert "Log in as before" in show()
     assert get_user_model()._default_manager.get().username == "ada"

@@ -35,35 +35,41 @@ def reasons_of_code() -> set[str]:
     assert unusable is not None
     words = {f"unusable_{word}" for word in unusable[1].split(", ")}
     words |= {Status.PAUSED, Status.RETIRED}  # why somebody is out
-    for part in ("core", "phases", "turn", "loop"):
-        for file in sorted((ROOT / "engine" / part).rglob("*.py")):
-            words |= set(_reasons(ast.parse(file.read_text(encoding="utf-8"))))
+    modules = [
+        ast.parse(file.read_text(encoding="utf-8"))
+        for part in ("core", "phases", "turn", "loop")
+        for file in sorted((ROOT / "engine" / part).rglob("*.py"))
+    ]
+    named = dict(pair for module in modules for pair in _constants(module))
+    for value in (value for module in modules for value in _reasons(module)):
+        words |= set(_words(value, named))
     return words
 
 
-def _reasons(tree: ast.AST) -> Iterator[str]:
+def _constants(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    for node in module.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant() as value):
+                yield name, value
+
+
+def _reasons(tree: ast.AST) -> Iterator[ast.expr]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             yield from _reasons_of_call(node)
         elif isinstance(node, ast.FunctionDef) and _returns_a_reason(node):
             returned = (one.value for one in ast.walk(node) if isinstance(one, ast.Return))
-            for value in returned:
-                if value is not None:
-                    yield from _words(value)
+            yield from (value for value in returned if value is not None)
 
 
-def _reasons_of_call(call: ast.Call) -> Iterator[str]:
+def _reasons_of_call(call: ast.Call) -> Iterator[ast.expr]:
     match call.func:
         case ast.Name(id=name) if name in VALUES:
-            given = [one.value for one in call.keywords if one.arg in {"reason", "why"}]
+            yield from (one.value for one in call.keywords if one.arg in {"reason", "why"})
         case ast.Name(id="settle_invitation") if len(call.args) == 5:
-            given = [call.args[4]]
+            yield call.args[4]
         case ast.Attribute(value=ast.Attribute(attr=name), attr="append") if name in LISTS:
-            given = list(call.args)
-        case _:
-            return
-    for value in given:
-        yield from _words(value)
+            yield from call.args
 
 
 def _returns_a_reason(function: ast.FunctionDef) -> bool:
@@ -71,12 +77,14 @@ def _returns_a_reason(function: ast.FunctionDef) -> bool:
     return is_text and (function.name.endswith("_refusal") or function.name == "reopen")
 
 
-def _words(value: ast.expr) -> Iterator[str]:
+def _words(value: ast.expr, named: dict[str, ast.expr]) -> Iterator[str]:
     """Yield the words among an expression's constants; a prefix of an f-string is none."""
     if isinstance(value, ast.JoinedStr):
         return
-    constants = (node.value for node in ast.walk(value) if isinstance(node, ast.Constant))
-    yield from (text for text in constants if isinstance(text, str) and WORD.fullmatch(text))
+    for node in ast.walk(value):
+        match named.get(node.id, node) if isinstance(node, ast.Name) else node:
+            case ast.Constant(value=str(text)) if WORD.fullmatch(text):
+                yield text
 
 
 def rows(document: str, section: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -58,6 +59,8 @@ def test_signal_while_the_world_is_loaded_stops_before_the_first_turn(
     async def load_and_be_stopped(store: DjangoStore) -> Loaded:
         loaded = await load(store)
         os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(5):  # turns of the loop, in which the signal is heard
+            await asyncio.sleep(0)
         return loaded
 
     monkeypatch.setattr(DjangoStore, "load", load_and_be_stopped)

@@ -119,7 +119,7 @@ def test_wish_to_pause_is_obeyed_and_the_run_goes_on_later(live: subprocess.Pope
     n_turns = Turn.objects.count()
     with managing("runsim", "--skip-checks", "--resume", "--json") as process:
         wait_until(lambda: Turn.objects.count() > n_turns)
-        RunControl.objects.update(wish="drain")
+        RunControl.objects.update(wish="stop")
         left = told(process)
     assert (left.code, left.summary["run"]) == (0, run.pk)
 
@@ -135,8 +135,8 @@ def test_drained_run_finishes_its_threads_and_opens_none(live: subprocess.Popen[
 
 def test_cap_raised_while_the_run_lives_is_what_pauses_it() -> None:
     make_world()
-    with managing(*SLOW, "--max-calls", "6", "--latency", "1") as process:
-        wait_until(is_busy)
+    with managing(*SLOW, "--max-calls", "6", "--latency", "0.5") as process:
+        wait_until(RunControl.objects.exists)
         RunControl.objects.update(max_calls=9)
         left = told(process)
     assert (left.code, left.summary["end_reason"]) == (4, "call_cap")
@@ -212,7 +212,7 @@ def test_of_two_starts_at_the_same_moment_one_drives_and_one_is_told() -> None:
 
 def test_progress_is_plain_when_piped_and_a_table_on_a_terminal() -> None:
     make_world(agents=("ash", "elm"))
-    words = ("runsim", "--skip-checks", "--json", "--until-idle", "--seed", "1")
+    words = ("runsim", "--skip-checks", "--json", "--max-turns", "4", "--seed", "1")
     with managing(*words, "--fresh") as process:
         piped = told(process)
     assert (piped.code, "\x1b" in piped.err) == (0, False)

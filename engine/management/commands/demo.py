@@ -26,7 +26,7 @@ class Command(BaseCommand):
     requires_system_checks = ()
     requires_migrations_checks = False
 
-    def handle(self, *, verbosity: int, **_: object) -> None:
+    def handle(self, **_: object) -> None:
         call_command("migrate", verbosity=0)
         if not Simulation.objects.filter(name=NAME).exists():
             self.stderr.write(f"Loading the roster of {NAME} …")
