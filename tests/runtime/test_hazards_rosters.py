@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from engine.core.effects import Effect
 from engine.core.records import Status
 from engine.loop.rebuild import same_world, world_from
 from tests.runtime.parts import at_home
@@ -33,11 +34,25 @@ def test_roster_that_changes_without_a_version_is_in_the_gate_too() -> None:
     assert played.engine.world.gate.verdict == "refused"
 
 
+def reads_mail_now_and_then(live: Live) -> None:
+    """Fail a run that reads its mail again and again without ever waiting."""
+    read_mail, n_reads = live.store.read_mail, [0]
+
+    async def counted() -> tuple[Effect, ...]:
+        n_reads[0] += 1
+        assert n_reads[0] < 500
+        return await read_mail()
+
+    vars(live.store)["read_mail"] = counted
+
+
 def test_message_that_nobody_can_place_does_not_keep_a_run_awake() -> None:
     society = at_home(1)
     society.people.write_message(channel=9, text="Lost", at=society.starts_at)
     society.people.write_message(channel=1, text="Found", at=society.starts_at)
-    played = play(society, script=silent, beat_seconds=0.5, max_minutes=60)
+    played = play(
+        society, script=silent, beat_seconds=0.5, max_minutes=1, on_begin=reads_mail_now_and_then
+    )
     assert played.reason == "idle"
     assert [row.text for row in society.tables.waiting.values()] == ["Lost"]
     assert [row.message.text for row in played.tables.messages.values()] == ["Found"]
