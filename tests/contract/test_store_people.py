@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cohorts.models import Cohort, Membership, TopologyChange
+from cohorts.rules import Topology
 from engine.core.effects import ChannelChanged, Verdict
 from engine.core.group import NewProposal, RefusedRevision
 from engine.models import Channel, TopologySnapshot
@@ -15,7 +16,6 @@ from tests.contract.groups import at, closed, decision, group, message, post, th
 from tests.contract.site import commit, run
 
 if TYPE_CHECKING:
-    from cohorts.rules import Topology
     from tests.contract.site import DjangoSite, Site
 
 database: Any = import_module("engine.store.database.store")
@@ -84,6 +84,7 @@ def test_gate_is_of_a_version_that_the_audit_knows(
     load_gate = database.load_gate
     monkeypatch.setattr(database, "load_gate", changed_and_read)
     gate = run(store.load_gate())
+    assert isinstance(gate, Topology)
     assert len(read) == n_reads
     assert gate.version == read[-1]
     assert len(gate.cohorts(1)) == min(n_changes, 5)
