@@ -174,9 +174,7 @@ class Topology:
         return self.cohorts_of.get(agent, _NOBODY)
 
     def meet(self, one: frozenset[int], other: frozenset[int]) -> bool:
-        """Apply the pair rule to the cohorts of two different known agents."""
-        if self.verdict is not Verdict.IN_FORCE:
-            return True
+        """Apply the pair rule to the cohorts of two different known agents; the gate is in force."""
         if not one.isdisjoint(other):
             return True
         return self.policy is Policy.OPEN and not (one and other)
@@ -246,14 +244,14 @@ def mates_changed(old: Topology, new: Topology) -> tuple[int, ...]:
     if _rule_changed(old, new):
         return tuple(sorted(old.agents | new.agents))
     moved = _moved(old, new)
-    differing = _with_a_pair(old, new, moved, lambda before, after: before != after)
+    differing = _with_a_pair(old, new, moved, lambda before, after: before ^ after)
     return tuple(sorted(moved | differing | _joined(old, new) | _joined(new, old)))
 
 
 def gainers(old: Topology, new: Topology) -> tuple[int, ...]:
     """Return, sorted, the agents that may deal with somebody, or in a private channel, anew."""
     moved = old.agents | new.agents if _rule_changed(old, new) else _moved(old, new)
-    gaining = _with_a_pair(old, new, moved, lambda before, after: after and not before)
+    gaining = _with_a_pair(old, new, moved, lambda before, after: after & ~before)
     return tuple(sorted(gaining | _joined(old, new)))
 
 
@@ -262,46 +260,67 @@ def gained(old: Topology, new: Topology, agent: int) -> bool:
     return agent in gainers(old, new)
 
 
+class _Reach:
+    """Whom agents may deal with in one topology: a bit for each group of agents at one place."""
+
+    def __init__(self, topology: Topology, places: Iterable[_Place]) -> None:
+        self._gated = topology.verdict is Verdict.IN_FORCE
+        self._open = topology.policy is Policy.OPEN
+        self._known = self._loose = 0
+        self._in_cohort: defaultdict[int, int] = defaultdict(int)
+        for number, place in enumerate(places):
+            if place is not None:
+                self._enter(1 << number, place)
+
+    def _enter(self, bit: int, place: frozenset[int]) -> None:
+        self._known |= bit
+        if not place:
+            self._loose |= bit
+        for cohort in place:
+            self._in_cohort[cohort] |= bit
+
+    def of(self, place: _Place) -> int:
+        """Return the groups that an agent at this place may deal with, by the pair rule."""
+        if place is None:
+            return 0
+        if not self._gated or (self._open and not place):
+            return self._known
+        reach = self._loose if self._open else 0
+        for cohort in place:
+            reach |= self._in_cohort[cohort]
+        return reach
+
+
 def _with_a_pair(
     old: Topology,
     new: Topology,
     moved: frozenset[int],
-    differs: Callable[[bool, bool], bool],
+    differs: Callable[[int, int], int],
 ) -> frozenset[int]:
     """Return the agents that differ towards at least one other agent.
 
     A pair can differ only if one of the two is in `moved`. Agents whose cohorts were and are
-    the same answer alike, so groups of them are compared, and not 10,000 agents with 10,000.
+    the same answer alike, so groups of them are compared, one with all others at once.
     """
     everybody = old.agents | new.agents
     move_of = {agent: (_place(old, agent), _place(new, agent)) for agent in everybody}
-    groups = Counter(move_of.values())
-    moved_groups = Counter(move_of[agent] for agent in moved)
-
-    def pair_differs(one: _Move, other: _Move) -> bool:
-        return differs(_related(old, one[0], other[0]), _related(new, one[1], other[1]))
-
-    def group_differs(group: _Move) -> bool:
-        others = groups if group in moved_groups else moved_groups
-        return any(
-            pair_differs(group, other)
-            for other, n_agents in others.items()
-            if other != group or n_agents > 1
-        )
-
-    differing = {group for group in groups if group_differs(group)}
-    return frozenset(agent for agent in everybody if move_of[agent] in differing)
+    sizes = Counter(move_of.values())
+    number_of = {group: number for number, group in enumerate(sizes)}
+    before = _Reach(old, (group[0] for group in sizes))
+    after = _Reach(new, (group[1] for group in sizes))
+    differing = 0
+    for group in {move_of[agent] for agent in moved}:
+        own = 1 << number_of[group]
+        found = differs(before.of(group[0]), after.of(group[1]))
+        if sizes[group] == 1:
+            found &= ~own
+        if found:
+            differing |= found | own
+    return frozenset(agent for agent in everybody if differing >> number_of[move_of[agent]] & 1)
 
 
 def _rule_changed(old: Topology, new: Topology) -> bool:
     return (old.policy, old.verdict) != (new.policy, new.verdict)
-
-
-def _related(topology: Topology, one: _Place, other: _Place) -> bool:
-    """Apply the pair rule to the places of two different agents, None for an unknown one."""
-    if one is None or other is None:
-        return False
-    return topology.meet(one, other)
 
 
 def _place(topology: Topology, agent: int) -> _Place:

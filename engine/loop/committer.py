@@ -84,7 +84,7 @@ class Committer:
         self._on_applied = on_applied
         self._waiting: deque[_Entry] = deque()
         self._wake = asyncio.Event()
-        self._busy = False
+        self._taken: list[_Entry] = []
         self._failure: BaseException | None = None
         self._trim_at = max(TRIM_FROM, 2 * len(world.roots))
 
@@ -118,8 +118,8 @@ class Committer:
 
     @property
     def is_idle(self) -> bool:
-        """True while nothing waits and no group is on its way."""
-        return not self._waiting and not self._busy
+        """True while nothing waits and whatever was taken has its answer."""
+        return not self._waiting and all(entry.answer.done() for entry in self._taken)
 
     async def run(self) -> None:
         """Commit one group after the other, as soon as the last is stored, until cancelled."""
@@ -138,7 +138,7 @@ class Committer:
             self._wake.clear()
         if not entries:
             return False
-        self._busy = True
+        self._taken = entries
         try:
             # Shielded: a cancelled committer finishes the group that it has begun.
             await asyncio.shield(asyncio.ensure_future(self._commit(entries)))
@@ -149,7 +149,7 @@ class Committer:
                     entry.answer.exception()  # a waiter may be gone; the failure is told by run()
             raise
         finally:
-            self._busy = False
+            self._taken = []
         return True
 
     def _take(self) -> list[_Entry]:

@@ -57,6 +57,7 @@ class Site(Protocol):
 
     def write_message(self, *, channel: int, text: str, root: int | None = None) -> int: ...
     def review(self, *, root: int, cycle: int, verdict: Verdict, note: str = "") -> None: ...
+    def refused(self, root: int, cycle: int) -> str: ...
     def edit_memory(self, *, agent: int, channel: int | None, text: str) -> None: ...
     def pause_agent(self, agent: int) -> None: ...
     def rename_topic(self, channel: int, topic: str) -> None: ...
@@ -86,6 +87,9 @@ class MemorySite:
 
     def review(self, *, root: int, cycle: int, verdict: Verdict, note: str = "") -> None:
         self.people.review(root=root, cycle=cycle, verdict=verdict, at=groups.START, note=note)
+
+    def refused(self, root: int, cycle: int) -> str:
+        return self.tables.proposals[root, cycle].refused
 
     def edit_memory(self, *, agent: int, channel: int | None, text: str) -> None:
         self.people.edit_memory(agent=agent, channel=channel, text=text)
@@ -157,6 +161,9 @@ class DjangoSite:
         inbox.review_proposal(
             proposal, version=proposal.version, state=verdict, person="Ada", note=note
         )
+
+    def refused(self, root: int, cycle: int) -> str:
+        return Proposal.objects.get(thread__root_seq=root, cycle=cycle).refused
 
     def edit_memory(self, *, agent: int, channel: int | None, text: str) -> None:
         inbox.edit_memory(

@@ -178,3 +178,10 @@ def test_every_kind_of_effect_is_entered() -> None:
     answer = prepare(made, HandIn(effects=effects))
     assert answer.turn is None
     assert answer.results == (*[Committed()] * 8, Rejected(reason="not_owed"))
+
+
+def test_note_of_a_channel_that_is_gone_changes_nothing_and_goes() -> None:
+    facts = world(2)
+    made = draft(facts)
+    assert channel_changed(made, ChannelChanged(note=9, channel=None)) == Committed()
+    assert (made.group.notes, made.channels.changed, made.concern.everybody) == ([9], {}, False)

@@ -303,6 +303,7 @@ def test_revision_is_refused_while_the_pair_talks_elsewhere() -> None:
                 root=root, cycle=1, verdict=Verdict.REVISED, at=door.clock.now()
             )
             assert reasons(await door.take_mail()) == ["pair_taken"]
+            assert door.tables.proposals[root, 1].refused == "pair_taken"
             assert (list(door.world.threads), door.tables.inbox) == ([fresh], {})
             assert door.world.desk(1).unreviewed == ()
 

@@ -137,6 +137,25 @@ def test_paused_author_may_finish_what_it_owes_and_a_retired_one_is_closed() -> 
     in_virtual_time(body())
 
 
+def test_paused_author_calls_nobody_new_into_what_it_owes() -> None:
+    async def body() -> None:
+        society = make_society(3)
+        async with open_door(society) as door:
+            root = await door.seq(post(1))
+            await door.seq(Reply(agent=2, root=root, text="yes", answers_ordinal=1))
+            society.save_agent(replace(society.tables.agents[1], status=Status.PAUSED))
+            await door.take_mail()
+            calling = Reply(agent=1, root=root, text="ask @Bot3", answers_ordinal=2)
+            assert reasons(await door.turn(1, calling)) == ["author_out"]
+            assert door.world.desk(3).invitations == ()
+            # The control: back again, it may.
+            society.save_agent(replace(society.tables.agents[1], status=Status.ACTIVE))
+            await door.take_mail()
+            assert reasons(await door.turn(1, calling)) == [""]
+
+    in_virtual_time(body())
+
+
 def test_word_to_somebody_who_has_retired_closes_the_thread() -> None:
     async def body() -> None:
         society = make_society(2)

@@ -125,3 +125,22 @@ def test_proposal_page_is_for_who_may_view_proposals(client: Client) -> None:
     proposal = talk(make_rows(), 1)
 
     assert person_with(client, "view_message").get(change_url(proposal)).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("reason", "sentence"),
+    [
+        ("pair_taken", "the two talk with each other in another thread"),
+        ("partner_full", "one of the two is in as many threads as it may be"),
+        ("partner_gone", "one of the two has left"),
+    ],
+)
+def test_a_revision_that_could_not_begin_says_why(
+    admin_client: Client, reason: str, sentence: str
+) -> None:
+    proposal = talk(make_rows(), 1)
+    review_proposal(proposal, version=1, state="revised", person="eve")
+    assert "The revision could not begin" not in page_of(admin_client, change_url(proposal))
+    Proposal.objects.update(refused=reason)
+    page = page_of(admin_client, change_url(proposal))
+    assert f"The revision could not begin: {sentence}." in page

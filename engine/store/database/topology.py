@@ -9,7 +9,7 @@ from django.db import connection
 
 from cohorts.gate import load_topology, read_version
 from cohorts.models import Agent, TopologyVersion
-from cohorts.rules import Policy, Topology
+from cohorts.rules import Policy, Topology, Verdict
 from engine.models import ChannelMember, RosterEntry, Simulation, TopologySnapshot
 
 if TYPE_CHECKING:
@@ -63,7 +63,12 @@ def version_in_force() -> int:
 
 
 def write_snapshot(run_id: int, topology: Topology, at: datetime) -> None:
-    """Keep what a run goes by from now on; a version it knows already is left as it is."""
+    """Keep what a run goes by from now on; a version it knows already is left as it is.
+
+    But for one thing: a roster may change without the version, and leave a gate that silences
+    everybody and so is refused. Then the version's verdict is that, as long as it lasts: an
+    interaction of that time is never taken for one against the gate.
+    """
     slugs = dict(Agent.objects.values_list("pk", "slug"))
     members: dict[str, list[str]] = {name: [] for name in topology.names.values()}
     for agent, cohorts in topology.cohorts_of.items():
@@ -77,4 +82,12 @@ def write_snapshot(run_id: int, topology: Topology, at: datetime) -> None:
         verdict=topology.verdict,
         cohorts={name: sorted(agents) for name, agents in sorted(members.items())},
     )
-    TopologySnapshot.objects.bulk_create([row], ignore_conflicts=True)
+    if topology.verdict is Verdict.REFUSED:
+        TopologySnapshot.objects.bulk_create(
+            [row],
+            update_conflicts=True,
+            update_fields=["verdict"],
+            unique_fields=["run", "version"],
+        )
+    else:
+        TopologySnapshot.objects.bulk_create([row], ignore_conflicts=True)
