@@ -17,7 +17,7 @@ from tests.runtime.rebuilding import memory_ground, random_run, stale_caches
 from tests.runtime.society import START, Society, in_virtual_time, make_agent, make_society, play
 
 
-@settings(max_examples=8)
+@settings(max_examples=settings().max_examples // 12)
 @given(seed=st.integers(0, 10**6))
 def test_world_rebuilt_from_the_store_equals_the_live_one(seed: int) -> None:
     checked = in_virtual_time(random_run(memory_ground(), seed))
