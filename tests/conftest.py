@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,10 @@ from hypothesis import settings as hypothesis_settings
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
+
+# Started in the background of a shell, a process ignores Ctrl-C, and so do those that it starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 CONTRACT_FOLDER = Path(__file__).parent / "contract"
 

@@ -46,6 +46,7 @@ class RunAdmin(HistoryAdmin):
     list_display = (
         "number",
         "simulation",
+        "kind",
         "status_word",
         "why_ended",
         "started",
@@ -69,6 +70,10 @@ class RunAdmin(HistoryAdmin):
     @admin.display(description="run")
     def number(self, run: Run) -> str:
         return f"Run {run.pk}"
+
+    @admin.display(description="kind")
+    def kind(self, run: Run) -> str:
+        return "rehearsal (simulated)" if is_rehearsal(run) else "real"
 
     @admin.display(description="status")
     def status_word(self, run: Run) -> SafeString:
@@ -119,6 +124,7 @@ class RunAdmin(HistoryAdmin):
             request,
             f"Run {run.pk} of {run.simulation}",
             run=run,
+            is_rehearsal=is_rehearsal(run),
             status=self.status_word(run),
             why_ended=self.why_ended(run),
             duration=duration_of(run),
@@ -129,6 +135,11 @@ class RunAdmin(HistoryAdmin):
             is_cut=is_cut,
         )
         return TemplateResponse(request, "admin/engine/run.html", context)
+
+
+def is_rehearsal(run: Run) -> bool:
+    """Tell whether a run was answered by the offline model."""
+    return bool(run.configuration.get("llm") == "offline")
 
 
 def duration_of(run: Run) -> str:

@@ -256,6 +256,7 @@ def test_permanent_failure_fails_the_run_with_its_sentence() -> None:
         make_society(3),
         script=no_key,
         latency=lambda request: 1.0 if request.agent == "a2" else 100.0,
+        max_minutes=30,
     )
     assert played.reason == "failed"
     assert played.ending.sentence == "The key of a2 is not accepted."

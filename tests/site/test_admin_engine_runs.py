@@ -156,3 +156,13 @@ def test_run_page_costs_the_same_for_many_and_cuts_the_agents(admin_client: Clie
 
     assert count_queries(admin_client, change_url(rows.run)) == few
     assert "Only the agents with most turns" in page_of(admin_client, change_url(rows.run))
+
+
+def test_rehearsal_says_that_it_is_simulated_and_a_real_run_does_not(admin_client: Client) -> None:
+    run = make_rows().run
+    simulated = "simulated by the offline model"
+    assert simulated in page_of(admin_client, change_url(run))
+    assert "rehearsal (simulated)" in page_of(admin_client, list_url("run"))
+    Run.objects.filter(pk=run.pk).update(configuration={"llm": "anthropic"})
+    assert simulated not in page_of(admin_client, change_url(run))
+    assert "rehearsal (simulated)" not in page_of(admin_client, list_url("run"))
