@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from engine.core.records import Status
 from engine.ports.llm import Decision, LlmPhase, LlmRequest, NewRoot, ScanContext
 from tests.runtime.scripted_llm import silent
 from tests.runtime.society import Played, Society, make_society, play
+
+#: Long enough for the next chance to post, which idle does not wait for.
+TEN_MINUTES: dict[str, Any] = {"until_idle": False, "max_minutes": 10}
 
 
 def first_posts(request: LlmRequest) -> Decision:
@@ -36,11 +40,11 @@ def test_agent_paused_during_a_run_reads_nothing_of_it_when_it_comes_back() -> N
     society = make_society(3)
     play(society, script=silent)
     set_status(society, 2, Status.PAUSED)
-    away = play(society, script=first_posts, daily_posts=1)
+    away = play(society, script=first_posts, daily_posts=1, **TEN_MINUTES)
     assert read_by(away, "a2") == []
     assert len(read_by(away, "a3")) == 1
     set_status(society, 2, Status.ACTIVE)
-    back = play(society, script=first_posts, daily_posts=2)
+    back = play(society, script=first_posts, daily_posts=2, **TEN_MINUTES)
     assert read_by(back, "a2") == read_by(back, "a3")
     assert len(read_by(back, "a2")) == 1
     assert read_by(back, "a2") != read_by(away, "a3")
