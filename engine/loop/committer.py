@@ -47,6 +47,8 @@ log = logging.getLogger(__name__)
 GROUP_SIZE = 200
 #: A group that starts interactions is checked again under a new topology this often.
 TOPOLOGY_ROUNDS = 3
+#: What would be wrong with the store if more rounds were needed.
+UNSETTLED = "a group that starts nothing cannot be refused for the topology"
 #: Roots that nobody uses are forgotten when there are twice as many as after the last time.
 TRIM_FROM = 1024
 
@@ -180,6 +182,7 @@ class Committer:
             for entry, answer in zip(entries, answers, strict=True):
                 _give(entry, answer)
             return
+        raise AssertionError(UNSETTLED)
 
     def _draft(self, *, may_start: bool = True) -> Draft:
         now = self._clock.now()
@@ -277,7 +280,7 @@ class Committer:
                 await self._adopt_newest()
             else:
                 return answer, draft.n_messages_of_hand_in
-        raise AssertionError("a group that starts nothing cannot be refused for the topology")
+        raise AssertionError(UNSETTLED)
 
     def _fail(self, error: BaseException) -> None:
         """Let everybody who waits, and everybody who comes, know that nothing is stored any more."""
