@@ -140,23 +140,28 @@ class Meddling:
 
     def _meddle(self) -> None:
         wait_until(lambda: Message.objects.count() >= 8)
-        channel = Channel.objects.get()
-        call = inbox.write_message(channel=channel, person="Ada", text="Who dries wood, @Ash?")
-        Membership.objects.filter(cohort__name="south", agent__slug="fir").delete()
         ash = make_agent("ash")
+        ask(ash, "Who dries wood, @Ash?")
+        Membership.objects.filter(cohort__name="south", agent__slug="fir").delete()
         ash.represents = "The Charcoal Guild"
         save_agent(ash, who="Ada")
         root = Message.objects.filter(root=None, is_bot=True).latest("seq")
-        inbox.write_message(channel=channel, person="Ada", text="Go on, please.", root=root)
-        wait_until(lambda: Message.objects.filter(root=call, author=ash).exists())
+        inbox.write_message(channel=root.channel, person="Ada", text="Go on, please.", root=root)
         add_members(Cohort.objects.get(name="north"), Agent.objects.filter(slug="bay"), who="Ada")
-        wait_until(lambda: Turn.objects.filter(agent=ash, agent_version=2).exists())
+        # A run may fall silent at any moment: only what a person asks for is sure to be said.
+        while not Turn.objects.filter(agent=ash, agent_version=2).exists():
+            ask(ash, "And who burns it, @Ash?")
         for proposal in Proposal.objects.filter(state="pending")[:2]:
             inbox.review_proposal(
                 proposal, version=proposal.version, state="revised", person="Ada", note="Shorter."
             )
-        n_turns = Turn.objects.count()
-        wait_until(lambda: Turn.objects.count() > n_turns + 10)
+        ask(Agent.objects.get(slug="bay"), "Anything else, @Bay?")
+
+
+def ask(agent: Agent, text: str) -> None:
+    """Write as a person, and wait for the answer of the agent that the text names."""
+    call = inbox.write_message(channel=Channel.objects.get(), person="Ada", text=text)
+    wait_until(lambda: Message.objects.filter(root=call, author=agent).exists())
 
 
 @pytest.fixture
