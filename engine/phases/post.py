@@ -22,10 +22,12 @@ from engine.ports.llm import (
     PostContext,
     Tier,
 )
+from engine.ports.store import Wanted
 
 if TYPE_CHECKING:
     from engine.core.records import Channel, Root
     from engine.phases.scene import Scene
+    from engine.ports.store import Texts
 
 #: A prompt offers at most this many agents to address.
 PARTNERS = 12
@@ -84,10 +86,18 @@ async def post(scene: Scene, on_offer: Chance) -> tuple[Effect, ...]:
     luck = keyed_random(scene.seed, scene.spec.slug, scene.number, "skip")
     if luck.random() < probability:
         return (PostChance(agent=scene.agent, used=False),)
-    recent = await scene.store.recent_texts(scene.agent, newest=RECENT)
-    context = await _context(scene, on_offer, recent)
+    segment = _segment(scene, on_offer)
+    texts = await scene.store.read(
+        Wanted(
+            agent=scene.agent,
+            messages=tuple(root.seq for root in on_offer.bank),
+            memories=tuple(dict.fromkeys((None, segment))),
+            n_recent=RECENT,
+        )
+    )
+    context = _context(scene, on_offer, texts, memory=scene.memory(texts, segment))
     draft = await _draft(scene, on_offer, context)
-    if draft is not None and repeats(draft.text, (*recent, *scene.written)):
+    if draft is not None and repeats(draft.text, (*texts.recent, *scene.written)):
         scene.refused.append("repeats")
         draft = None
     used = PostChance(agent=scene.agent, used=draft is not None)
@@ -149,27 +159,27 @@ def _addressed_text(scene: Scene, text: str, tag: int | None) -> str:
     return f"@{scene.world.agents[tag].bot_name} {text}"
 
 
-async def _context(scene: Scene, on_offer: Chance, recent: tuple[str, ...]) -> PostContext:
-    messages = await scene.store.messages(tuple(root.seq for root in on_offer.bank))
+def _context(scene: Scene, on_offer: Chance, texts: Texts, *, memory: str) -> PostContext:
     authors = {root.seq: root.author for root in on_offer.bank}
     bank = []
-    for message in messages:
+    for message in texts.messages:
         author = authors[message.seq]
         profile = scene.profile(author) if author in scene.world.agents else None
         bank.append(BankedPost(entry=scene.entry(message), author=profile))
     return PostContext(
         persona=scene.persona(),
-        memory=await _memory(scene, on_offer),
+        memory=memory,
         channels=tuple(ChannelInfo(name=one.name, topic=one.topic) for one in on_offer.channels),
         bank=tuple(bank),
         partners=tuple(scene.profile(agent) for agent in on_offer.partners),
-        recent=recent,
+        recent=texts.recent,
         may_start_root=bool(on_offer.channels),
     )
 
 
-async def _memory(scene: Scene, on_offer: Chance) -> str:
-    """Return the public memory; a private one only where nothing public can be written.
+def _segment(scene: Scene, on_offer: Chance) -> int | None:
+    """Return whose memory is shown beside the public one: a private channel's, only where nothing
+    public can be written.
 
     A chance that offers public channels must not show what was said in private.
     """
@@ -178,5 +188,4 @@ async def _memory(scene: Scene, on_offer: Chance) -> str:
         root.channel: scene.world.channels[root.channel].visibility for root in on_offer.bank
     }
     private = [one for one, visibility in channels.items() if visibility is Visibility.PRIVATE]
-    only = private[0] if len(channels) == 1 and private else None
-    return await scene.memory(only)
+    return private[0] if len(channels) == 1 and private else None

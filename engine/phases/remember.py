@@ -8,6 +8,7 @@ from engine.core.effects import Remember
 from engine.core.errors import UnusableAnswer
 from engine.core.records import Memory
 from engine.ports.llm import ClosedTalk, LlmPhase, RememberContext, Remembered, Tier
+from engine.ports.store import Wanted
 
 if TYPE_CHECKING:
     from engine.core.records import Talk
@@ -49,7 +50,8 @@ def _next_talks(talks: tuple[Talk, ...]) -> tuple[Talk, ...]:
 
 async def _text(scene: Scene, talks: tuple[Talk, ...], channel: int | None) -> str:
     """Ask for the new text; an unusable answer keeps the old one, and is counted."""
-    before = await scene.store.memory_text(scene.agent, channel)
+    texts = await scene.store.read(Wanted(agent=scene.agent, memories=(channel,)))
+    before = texts.memories[channel]
     told = await scene.store.told_talks(talks, agent=scene.agent)
     context = RememberContext(
         persona=scene.persona(),

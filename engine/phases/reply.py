@@ -14,11 +14,12 @@ from engine.core.participation import debts, opposite
 from engine.core.records import Invitation, InvitationKind
 from engine.phases.repeats import RECENT, repeats
 from engine.ports.llm import LlmPhase, Move, ReplyContext, Stage, Tier, Written
+from engine.ports.store import Wanted
 
 if TYPE_CHECKING:
     from engine.core.records import Root, Thread
     from engine.phases.scene import Scene
-    from engine.ports.store import StoredMessage
+    from engine.ports.store import StoredMessage, Texts
 
 #: A prompt shows the root and at most this many of the newest answers.
 HISTORY = 30
@@ -65,15 +66,27 @@ async def reply(scene: Scene, todo: tuple[Task, ...]) -> tuple[Effect, ...]:
 
     One that fails never takes the others with it: what they wrote is returned by `Unfinished`.
     """
-    recent = await scene.store.recent_texts(scene.agent, newest=RECENT)
-    writing = (_answer(scene, task) for task in todo)
+    texts = await scene.store.read(
+        Wanted(
+            agent=scene.agent,
+            histories=tuple((task.root.seq, task.ordinal) for task in todo),
+            newest=HISTORY,
+            memories=tuple(
+                dict.fromkeys((None, *(scene.segment(task.root.channel) for task in todo)))
+            ),
+            n_recent=RECENT,
+        )
+    )
+    writing = (_answer(scene, task, texts) for task in todo)
     drafts = await asyncio.gather(*writing, return_exceptions=True)
     effects: list[Effect] = []
     failures: list[BaseException] = []
     for task, draft in zip(todo, drafts, strict=True):
         if isinstance(draft, BaseException):
             failures.append(draft)
-        elif isinstance(draft, Post | Reply) and repeats(draft.text, (*recent, *scene.written)):
+        elif isinstance(draft, Post | Reply) and repeats(
+            draft.text, (*texts.recent, *scene.written)
+        ):
             scene.refused.append("repeats")
             effects.append(_given_up(scene, task))
         else:
@@ -94,8 +107,8 @@ class Unfinished(Exception):
         self.cause = cause
 
 
-async def _answer(scene: Scene, task: Task) -> Effect:
-    context = await _context(scene, task)
+async def _answer(scene: Scene, task: Task, texts: Texts) -> Effect:
+    context = _context(scene, task, texts)
     try:
         decision = await scene.mind.ask(LlmPhase.REPLY, Tier.LARGE, context, thread=task.root.seq)
     except UnusableAnswer as error:
@@ -142,17 +155,15 @@ def _effect(scene: Scene, task: Task, decision: Written) -> Effect:
     )
 
 
-async def _context(scene: Scene, task: Task) -> ReplyContext:
-    segment = scene.segment(task.root.channel)
-    history = await scene.store.history(task.root.seq, newest=HISTORY)
-    shown = tuple(message for message in history if message.ordinal <= task.ordinal)
+def _context(scene: Scene, task: Task, texts: Texts) -> ReplyContext:
+    shown = texts.histories[task.root.seq]
     partner = _partner(scene, task)
     number = _message_number(task)
     stage = _stage(number, scene.rules.config.thread_messages)
     summary = _summary(scene, task, shown)
     return ReplyContext(
         persona=scene.persona(),
-        memory=await scene.memory(segment),
+        memory=scene.memory(texts, scene.segment(task.root.channel)),
         partner=None if partner is None else scene.profile(partner),
         history=tuple(scene.entry(message) for message in shown),
         message_number=number,

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from engine.core.config import BANK_SIZE, SCAN_SIZE
 from engine.core.errors import UnusableAnswer
 from engine.ports.llm import Chosen, LlmPhase, PruneContext, ScanContext, Tier
+from engine.ports.store import Wanted
 
 if TYPE_CHECKING:
     from engine.core.records import Root
     from engine.phases.scene import Scene
     from engine.ports.llm import Entry
+    from engine.ports.store import Texts
 
 #: Together the texts of a scan have at most this many characters (some 10,000 tokens).
 SCAN_CHARACTERS = 40_000
@@ -55,10 +57,17 @@ async def scan(scene: Scene, seen: Look) -> Scanned:
     if not seen.roots:
         _count_kept_back(scene, cursor, seen.upto)
         return Scanned(cursor=seen.upto if seen.upto > cursor else None)
-    posts = await _within_budget(scene, seen)
+    texts = await scene.store.read(
+        Wanted(
+            agent=scene.agent,
+            messages=tuple(root.seq for root in seen.roots),
+            memories=(None,),
+        )
+    )
+    posts = _within_budget(scene, texts)
     upto = seen.upto if len(posts) == len(seen.roots) else posts[-1].seq
     try:
-        chosen = await _choose(scene, posts)
+        chosen = await _choose(scene, posts, memory=texts.memories[None])
     except UnusableAnswer as error:
         # What cannot be read is not read twice: the posts count as seen, and the loss as counted.
         scene.refused.append(f"unusable_{error.reason}")
@@ -79,12 +88,11 @@ def _count_kept_back(scene: Scene, cursor: int, upto: int) -> None:
     scene.n_gate_filtered += scene.world.n_kept_back(scene.agent, cursor, upto)
 
 
-async def _within_budget(scene: Scene, seen: Look) -> tuple[Entry, ...]:
+def _within_budget(scene: Scene, texts: Texts) -> tuple[Entry, ...]:
     """Return the posts with their texts, as many as the budget holds, at least one."""
-    messages = await scene.store.messages(tuple(root.seq for root in seen.roots))
     posts: list[Entry] = []
     n_characters = 0
-    for message in messages:
+    for message in texts.messages:
         n_characters += len(message.text)
         if posts and n_characters > SCAN_CHARACTERS:
             break
@@ -92,7 +100,7 @@ async def _within_budget(scene: Scene, seen: Look) -> tuple[Entry, ...]:
     return tuple(posts)
 
 
-async def _choose(scene: Scene, posts: tuple[Entry, ...]) -> tuple[int, ...]:
+async def _choose(scene: Scene, posts: tuple[Entry, ...], *, memory: str) -> tuple[int, ...]:
     """Ask which posts deserve an answer; only offered ones count."""
     authors = {
         root.author: None
@@ -101,7 +109,7 @@ async def _choose(scene: Scene, posts: tuple[Entry, ...]) -> tuple[int, ...]:
     }
     context = ScanContext(
         persona=scene.persona(),
-        memory=await scene.store.memory_text(scene.agent, None),
+        memory=memory,
         posts=posts,
         authors=tuple(scene.profile(author) for author in authors),
     )
@@ -113,10 +121,10 @@ async def _choose(scene: Scene, posts: tuple[Entry, ...]) -> tuple[int, ...]:
 
 async def _prune(scene: Scene, bank: tuple[int, ...]) -> frozenset[int]:
     """Return the posts that stay in a bank over its size: the chosen ones, else the newest."""
-    messages = await scene.store.messages(bank)
+    texts = await scene.store.read(Wanted(agent=scene.agent, messages=bank))
     context = PruneContext(
         persona=scene.persona(),
-        posts=tuple(scene.entry(message) for message in messages),
+        posts=tuple(scene.entry(message) for message in texts.messages),
         n_keep=BANK_SIZE,
     )
     newest = frozenset(sorted(bank)[-BANK_SIZE:])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engine.core.world import World
     from engine.ports.clock import Clock
     from engine.ports.llm import Context, Decision, LlmPhase, Tier
-    from engine.ports.store import Store, StoredMessage
+    from engine.ports.store import Store, StoredMessage, Texts
 
 #: A person whose name nobody gave.
 SOMEBODY = "a person"
@@ -103,10 +103,7 @@ class Scene:
         private = self.world.channels[channel].visibility is Visibility.PRIVATE
         return channel if private else None
 
-    async def memory(self, segment: int | None) -> str:
+    def memory(self, texts: Texts, segment: int | None) -> str:
         """Return what the agent remembers: the public segment, and in a private channel its own."""
-        public = await self.store.memory_text(self.agent, None)
-        if segment is None:
-            return public
-        private = await self.store.memory_text(self.agent, segment)
-        return "\n\n".join(text for text in (public, private) if text)
+        segments = (None,) if segment is None else (None, segment)
+        return "\n\n".join(texts.memories[one] for one in segments if texts.memories[one])

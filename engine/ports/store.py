@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from engine.core.effects import Effect
@@ -75,6 +76,34 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """All the texts that an agent's turn needs at one moment, named by what its view holds.
+
+    `histories` are (root, ordinal) pairs: the root and the `newest` answers up to the ordinal.
+    `messages` are asked for by `seq`, `memories` by segment (None: the public one). `n_recent` is
+    how many of its own latest texts are wanted.
+    """
+
+    agent: int
+    histories: tuple[tuple[int, int], ...] = ()
+    newest: int = 0
+    messages: tuple[int, ...] = ()
+    memories: tuple[int | None, ...] = ()
+    n_recent: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """What was wanted: histories by root, each by ordinal; the messages found, by `seq`; the newest
+    text of each memory segment, empty if there is none; latest texts, the newest last."""
+
+    histories: Mapping[int, tuple[StoredMessage, ...]]
+    messages: tuple[StoredMessage, ...]
+    memories: Mapping[int | None, str]
+    recent: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToldTalk:
     """A closed thread as a memory is told of it."""
 
@@ -133,20 +162,8 @@ class Store(Protocol):
         """Read what people and other processes left, oldest first, as effects."""
         ...
 
-    async def messages(self, seqs: tuple[int, ...]) -> tuple[StoredMessage, ...]:
-        """Return these messages with their texts, by `seq`."""
-        ...
-
-    async def history(self, root: int, *, newest: int) -> tuple[StoredMessage, ...]:
-        """Return the root and the `newest` latest answers of its thread, by ordinal."""
-        ...
-
-    async def recent_texts(self, agent: int, *, newest: int) -> tuple[str, ...]:
-        """Return the agent's latest texts, newest last."""
-        ...
-
-    async def memory_text(self, agent: int, channel: int | None) -> str:
-        """Return the newest text of a memory segment, empty if there is none."""
+    async def read(self, wanted: Wanted) -> Texts:
+        """Return the texts that a turn asks for at one moment; see `Wanted`."""
         ...
 
     async def told_talks(self, talks: tuple[Talk, ...], *, agent: int) -> tuple[ToldTalk, ...]:

@@ -30,6 +30,20 @@ class TurnLog:
         self._door = door
         self._scene = scene
         self._calls = calls
+        self._kept: tuple[Effect, ...] = ()
+
+    @property
+    def has_kept(self) -> bool:
+        return bool(self._kept)
+
+    @property
+    def owes_calls(self) -> bool:
+        """True while calls were made that no hand-in has carried: what they told must be stored."""
+        return bool(self._calls.unreported)
+
+    def keep(self, effects: tuple[Effect, ...]) -> None:
+        """Let effects go in with the next hand-in, whatever it is: they cost nothing to find again."""
+        self._kept += effects
 
     @property
     def ended(self) -> bool:
@@ -40,8 +54,11 @@ class TurnLog:
     ) -> tuple[Result, ...]:
         """Hand in effects with the calls and refusals since the last time.
 
-        What a cancelled hand-in carried is not lost: untaken, its calls come with the next one.
+        What was kept goes first. What a cancelled hand-in carried is not lost: untaken, its calls
+        come with the next one.
         """
+        effects = (*self._kept, *effects)
+        self._kept = ()
         calls = self._calls.take_records()
         refused = tuple(self._scene.refused)
         self._scene.refused.clear()

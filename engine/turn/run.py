@@ -24,32 +24,28 @@ async def run_turn(scene: Scene, log: TurnLog, work: tuple[Work, ...]) -> None:
     The last hand-in carries the end of the turn. What a phase raises leaves here, with everything
     before it handed in; the loop then ends the turn.
     """
-    noticed, todo = await _notice(scene, log, work)
+    todo = await _notice(scene, log, work)
     may_post = not scene.rules.draining and is_due(scene)
-    if todo:
-        if noticed:
-            await log.hand_in(noticed)
-        noticed = await _reply(scene, log, todo)
+    answered = await _reply(scene, log, todo) if todo else ()
     on_offer = chance(scene) if may_post else None
     if on_offer is None:
-        await log.hand_in(noticed, ends=TurnOutcome.WORKED)
+        await log.hand_in(answered, ends=TurnOutcome.WORKED)
         return
-    if noticed:
-        await log.hand_in(noticed)
+    if answered:
+        await log.hand_in(answered)
         on_offer = chance(scene)
-    did_more = bool(noticed) or log.record.n_llm_calls > 0
+    did_more = log.has_kept or bool(answered) or log.record.n_llm_calls > 0
     posted = () if on_offer is None else await post(scene, on_offer)
     ends = TurnOutcome.WORKED if did_more or len(posted) != 1 else TurnOutcome.SKIPPED
     await log.hand_in(posted, ends=ends)
 
 
-async def _notice(
-    scene: Scene, log: TurnLog, work: tuple[Work, ...]
-) -> tuple[tuple[Effect, ...], tuple[Task, ...]]:
-    """Remember, discover, scan and activate; return what was noticed, and what is to be answered.
+async def _notice(scene: Scene, log: TurnLog, work: tuple[Work, ...]) -> tuple[Task, ...]:
+    """Remember, discover, scan and activate; return what is to be answered.
 
-    Scan and activate share one view, and bank, invitations and cursor are one effect. Channels
-    are joined before that view: its cursor would pass over what was said there.
+    Scan and activate share one view, and bank, invitations and cursor are one effect: handed in
+    at once if a call was made for it. Channels are joined before that view: its cursor would pass
+    over what was said there.
     """
     draining = scene.rules.draining
     known: tuple[Effect, ...] = await remember(scene)
@@ -58,15 +54,19 @@ async def _notice(
     if known:  # what was paid for stays, whatever becomes of the scan
         await log.hand_in(known)
     if draining:
-        return (), tasks(scene, ())
+        return tasks(scene, ())
     seen = look(scene, due="scan" in work)
     activated = activate(scene)
     todo = tasks(scene, activated.taken)
-    notice = _notice_effect(scene, await scan(scene, seen), activated)
-    return (() if notice is None else (notice,)), todo
+    noticed = _noticed(scene, await scan(scene, seen), activated)
+    if log.owes_calls:
+        await log.hand_in(noticed)
+    else:
+        log.keep(noticed)
+    return todo
 
 
-def _notice_effect(scene: Scene, scanned: Scanned, activated: Activated) -> TakeNotice | None:
+def _noticed(scene: Scene, scanned: Scanned, activated: Activated) -> tuple[TakeNotice, ...]:
     notice = TakeNotice(
         agent=scene.agent,
         cursor=scanned.cursor,
@@ -74,7 +74,7 @@ def _notice_effect(scene: Scene, scanned: Scanned, activated: Activated) -> Take
         drop=scanned.drop,
         dealt=activated.dealt,
     )
-    return None if notice == TakeNotice(agent=scene.agent) else notice
+    return () if notice == TakeNotice(agent=scene.agent) else (notice,)
 
 
 async def _reply(scene: Scene, log: TurnLog, todo: tuple[Task, ...]) -> tuple[Effect, ...]:

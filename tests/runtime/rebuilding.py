@@ -40,7 +40,7 @@ from engine.ports.llm import (
     SkipPost,
     Written,
 )
-from engine.ports.store import Beat, Loaded, Store, StoredMessage, ToldTalk
+from engine.ports.store import Beat, Loaded, Store, Texts, ToldTalk, Wanted
 from engine.store.memory import MemoryStore
 from tests.runtime.scripted_llm import ScriptedLlm, unlike_any_other
 from tests.runtime.society import START, Society, make_agent, make_society
@@ -112,17 +112,8 @@ class CheckedStore:
     async def read_mail(self) -> tuple[Effect, ...]:
         return await self.inner.read_mail()
 
-    async def messages(self, seqs: tuple[int, ...]) -> tuple[StoredMessage, ...]:
-        return await self.inner.messages(seqs)
-
-    async def history(self, root: int, *, newest: int) -> tuple[StoredMessage, ...]:
-        return await self.inner.history(root, newest=newest)
-
-    async def recent_texts(self, agent: int, *, newest: int) -> tuple[str, ...]:
-        return await self.inner.recent_texts(agent, newest=newest)
-
-    async def memory_text(self, agent: int, channel: int | None) -> str:
-        return await self.inner.memory_text(agent, channel)
+    async def read(self, wanted: Wanted) -> Texts:
+        return await self.inner.read(wanted)
 
     async def told_talks(self, talks: tuple[Talk, ...], *, agent: int) -> tuple[ToldTalk, ...]:
         return await self.inner.told_talks(talks, agent=agent)

@@ -1,4 +1,4 @@
-"""Reads for views: texts and roots, which the world names and does not hold."""
+"""Reads that are rare: closed talks, roots and agents, which the world names and does not hold."""
 
 from __future__ import annotations
 
@@ -17,42 +17,6 @@ from engine.store.database.topology import roster
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-
-def messages(simulation: int, seqs: tuple[int, ...]) -> tuple[StoredMessage, ...]:
-    """Return stored messages by `seq`, ascending."""
-    wanted = sorted(set(seqs))
-    found: list[StoredMessage] = []
-    for start in range(0, len(wanted), CHUNK):
-        chunk = Message.objects.filter(
-            simulation_id=simulation, seq__in=wanted[start : start + CHUNK]
-        )
-        found += map(stored_message, chunk.order_by("seq").values_list(*STORED))
-    return tuple(found)
-
-
-def history(simulation: int, root: int, *, newest: int) -> tuple[StoredMessage, ...]:
-    """Return a root and the newest answers to it, by ordinal."""
-    answers = Message.objects.filter(
-        root__simulation_id=simulation, root__seq=root, seq__isnull=False
-    )
-    latest = answers.order_by("-ordinal").values_list(*STORED)[:newest]
-    return (
-        *messages(simulation, (root,)),
-        *(stored_message(row) for row in reversed(latest)),
-    )
-
-
-def recent_texts(simulation: int, agent: int, *, newest: int) -> tuple[str, ...]:
-    """Return an agent's latest texts, the newest last."""
-    own = Message.objects.filter(simulation_id=simulation, author_id=agent, seq__isnull=False)
-    return tuple(reversed(own.order_by("-seq").values_list("text", flat=True)[:newest]))
-
-
-def memory_text(simulation: int, agent: int, channel: int | None) -> str:
-    """Return the newest text of a memory segment, empty if there is none."""
-    versions = memory_versions(simulation, agent, channel)
-    return versions.order_by("-version").values_list("text", flat=True).first() or ""
 
 
 def memory_versions(simulation: int, agent: int, channel: int | None) -> QuerySet[Memory]:

@@ -5,16 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.core import records
-from engine.models import (
-    AgentState,
-    Decision,
-    Invitation,
-    LlmCall,
-    Memory,
-    Message,
-    Thread,
-    Turn,
-)
 from engine.ports.store import StoredMessage
 
 if TYPE_CHECKING:
@@ -24,6 +14,8 @@ if TYPE_CHECKING:
     from engine.core.effects import CallRecord, TurnRecord
     from engine.core.group import Decision as NewDecision
     from engine.core.group import NewMemory, NewMessage
+    from engine.models import AgentState, Thread
+    from engine.store.database.bulk import Row
 
 STORED = (
     "seq",
@@ -56,65 +48,68 @@ def stored_message(
     )
 
 
-def message_row(new: NewMessage, *, simulation: int, run: int, root: int | None) -> Message:
+def message_row(new: NewMessage, *, simulation: int, run: int, root: int | None) -> Row:
     """Return the row of an agent's message; `root` is the key of its root's row."""
-    return Message(
-        simulation_id=simulation,
-        seq=new.seq,
-        channel_id=new.channel,
-        root_id=root,
-        ordinal=new.ordinal,
-        answers_ordinal=new.answers_ordinal,
-        author_id=new.author,
-        is_bot=True,
-        text=new.text,
-        visibility=new.visibility,
-        addressed_id=new.addressed,
-        written_at=new.committed_at,
-        committed_at=new.committed_at,
-        run_id=run,
-        turn=new.turn,
-    )
+    return {
+        "simulation_id": simulation,
+        "seq": new.seq,
+        "channel_id": new.channel,
+        "root_id": root,
+        "ordinal": new.ordinal,
+        "answers_ordinal": new.answers_ordinal,
+        "author_id": new.author,
+        "person": "",
+        "is_bot": True,
+        "text": new.text,
+        "visibility": new.visibility,
+        "addressed_id": new.addressed,
+        "written_at": new.committed_at,
+        "committed_at": new.committed_at,
+        "run_id": run,
+        "turn": new.turn,
+        "mirror_state": "none",
+        "mirror_id": "",
+    }
 
 
-def thread_row(thread: records.Thread, *, simulation: int, root: int) -> Thread:
+def thread_row(thread: records.Thread, *, simulation: int, root: int) -> Row:
     """Return the row of a thread; `root` is the key of its root's row."""
     opener, partner = thread.opener, thread.partner or records.Side(agent=0)
     low, high = thread.pair or (None, None)
-    return Thread(
-        root_id=root,
-        root_seq=thread.root,
-        simulation_id=simulation,
-        channel_id=thread.channel,
-        opener_id=opener.agent,
-        opener_viewed=opener.viewed,
-        opener_called=opener.called,
-        opener_misses=opener.misses,
-        partner_id=partner.agent or None,
-        partner_viewed=partner.viewed,
-        partner_called=partner.called,
-        partner_misses=partner.misses,
-        low=low,
-        high=high,
-        cycle=thread.cycle,
-        state=thread.state,
-        outcome=thread.outcome or "",
-        n_agent_messages=thread.n_agent_messages,
-        last_agent_id=thread.last_agent,
-        last_agent_ordinal=thread.last_agent_ordinal,
-        asked=thread.asked,
-        summary_by_id=thread.summary_by,
-        summary_seq=thread.summary_seq,
-        opened_seq=thread.opened_seq,
-        opened_at=thread.opened_at,
-        owed_since=thread.owed_since,
-        closed_seq=thread.closed_seq,
-        closed_at=thread.closed_at,
-        topology_version=thread.topology_version,
-        grandfathered_at=thread.grandfathered_at,
-        guidance=thread.guidance,
-        shared_cohorts=list(thread.shared_cohorts),
-    )
+    return {
+        "root_id": root,
+        "root_seq": thread.root,
+        "simulation_id": simulation,
+        "channel_id": thread.channel,
+        "opener_id": opener.agent,
+        "opener_viewed": opener.viewed,
+        "opener_called": opener.called,
+        "opener_misses": opener.misses,
+        "partner_id": partner.agent or None,
+        "partner_viewed": partner.viewed,
+        "partner_called": partner.called,
+        "partner_misses": partner.misses,
+        "low": low,
+        "high": high,
+        "cycle": thread.cycle,
+        "state": thread.state,
+        "outcome": thread.outcome or "",
+        "n_agent_messages": thread.n_agent_messages,
+        "last_agent_id": thread.last_agent,
+        "last_agent_ordinal": thread.last_agent_ordinal,
+        "asked": thread.asked,
+        "summary_by_id": thread.summary_by,
+        "summary_seq": thread.summary_seq,
+        "opened_seq": thread.opened_seq,
+        "opened_at": thread.opened_at,
+        "owed_since": thread.owed_since,
+        "closed_seq": thread.closed_seq,
+        "closed_at": thread.closed_at,
+        "topology_version": thread.topology_version,
+        "grandfathered_at": thread.grandfathered_at,
+        "guidance": thread.guidance,
+        "shared_cohorts": list(thread.shared_cohorts),
+    }
 
 
 def thread_record(row: Thread) -> records.Thread:
@@ -158,73 +153,74 @@ def thread_record(row: Thread) -> records.Thread:
     )
 
 
-def decision_row(decision: NewDecision, *, simulation: int, run: int, root: int) -> Decision:
+def decision_row(decision: NewDecision, *, simulation: int, run: int, root: int) -> Row:
     """Return the row of a conclusion; `root` is the key of its thread."""
     thread = decision.thread
-    return Decision(
-        simulation_id=simulation,
-        run_id=run,
-        thread_id=root,
-        root_seq=thread.root,
-        cycle=thread.cycle,
-        opener_id=thread.opener.agent,
-        partner_id=None if thread.partner is None else thread.partner.agent,
-        opened_seq=thread.opened_seq,
-        opened_at=thread.opened_at,
-        topology_version=thread.topology_version,
-        grandfathered_at=thread.grandfathered_at,
-        shared_cohorts=list(thread.shared_cohorts),
-        outcome=decision.outcome,
-        seq=decision.seq,
-        at=decision.at,
-    )
+    return {
+        "simulation_id": simulation,
+        "run_id": run,
+        "thread_id": root,
+        "root_seq": thread.root,
+        "cycle": thread.cycle,
+        "opener_id": thread.opener.agent,
+        "partner_id": None if thread.partner is None else thread.partner.agent,
+        "opened_seq": thread.opened_seq,
+        "opened_at": thread.opened_at,
+        "topology_version": thread.topology_version,
+        "grandfathered_at": thread.grandfathered_at,
+        "shared_cohorts": list(thread.shared_cohorts),
+        "outcome": decision.outcome,
+        "seq": decision.seq,
+        "at": decision.at,
+    }
 
 
 def invitation_row(
     invitation: records.Invitation, *, simulation: int, message: int, root: int
-) -> Invitation:
+) -> Row:
     """Return the row of an invitation; `message` and `root` are keys of rows."""
-    return Invitation(
-        simulation_id=simulation,
-        agent_id=invitation.agent,
-        message_id=message,
-        root_id=root,
-        kind=invitation.kind,
-        by_person=invitation.by_person,
-        state=invitation.state,
-        reason=invitation.reason,
-    )
+    return {
+        "simulation_id": simulation,
+        "agent_id": invitation.agent,
+        "message_id": message,
+        "root_id": root,
+        "kind": invitation.kind,
+        "by_person": invitation.by_person,
+        "state": invitation.state,
+        "reason": invitation.reason,
+    }
 
 
-def memory_row(new: NewMemory, *, simulation: int, at: datetime) -> Memory:
+def memory_row(new: NewMemory, *, simulation: int, at: datetime) -> Row:
     """Return the row of a memory's new version by its agent."""
-    return Memory(
-        simulation_id=simulation,
-        agent_id=new.memory.agent,
-        channel_id=new.memory.channel,
-        version=new.memory.version,
-        text=new.text,
-        upto_seq=new.memory.upto_seq,
-        written_at=at,
-    )
+    return {
+        "simulation_id": simulation,
+        "agent_id": new.memory.agent,
+        "channel_id": new.memory.channel,
+        "version": new.memory.version,
+        "text": new.text,
+        "upto_seq": new.memory.upto_seq,
+        "person": "",
+        "written_at": at,
+    }
 
 
-def state_row(agent: int, state: records.AgentState, *, simulation: int) -> AgentState:
+def state_row(agent: int, state: records.AgentState, *, simulation: int) -> Row:
     """Return the row of what an agent carries."""
-    return AgentState(
-        simulation_id=simulation,
-        agent_id=agent,
-        last_selected=state.last_selected,
-        ended_at=state.ended_at,
-        cursor=state.cursor,
-        bank=list(state.bank),
-        posts_on=state.posts_on,
-        posts_made=state.posts_made,
-        private_posts_made=state.private_posts_made,
-        next_post_at=state.next_post_at,
-        skip_streak=state.skip_streak,
-        away=state.away,
-    )
+    return {
+        "simulation_id": simulation,
+        "agent_id": agent,
+        "last_selected": state.last_selected,
+        "ended_at": state.ended_at,
+        "cursor": state.cursor,
+        "bank": list(state.bank),
+        "posts_on": state.posts_on,
+        "posts_made": state.posts_made,
+        "private_posts_made": state.private_posts_made,
+        "next_post_at": state.next_post_at,
+        "skip_streak": state.skip_streak,
+        "away": state.away,
+    }
 
 
 def state_record(row: AgentState) -> records.AgentState:
@@ -243,50 +239,50 @@ def state_record(row: AgentState) -> records.AgentState:
     )
 
 
-def turn_row(turn: TurnRecord, *, simulation: int, run: int) -> Turn:
+def turn_row(turn: TurnRecord, *, simulation: int, run: int) -> Row:
     """Return the row of a turn."""
-    return Turn(
-        simulation_id=simulation,
-        run_id=run,
-        number=turn.number,
-        agent_id=turn.agent,
-        agent_version=turn.agent_version,
-        selected_at=turn.selected_at,
-        waited_seconds=turn.waited_seconds,
-        finished_at=turn.finished_at,
-        outcome=turn.outcome,
-        llm_calls=turn.n_llm_calls,
-        committed=turn.n_committed,
-        gate_filtered=turn.n_gate_filtered,
-        rejected=dict(turn.rejected),
-        detail=turn.detail,
-    )
+    return {
+        "simulation_id": simulation,
+        "run_id": run,
+        "number": turn.number,
+        "agent_id": turn.agent,
+        "agent_version": turn.agent_version,
+        "selected_at": turn.selected_at,
+        "waited_seconds": turn.waited_seconds,
+        "finished_at": turn.finished_at,
+        "outcome": turn.outcome,
+        "llm_calls": turn.n_llm_calls,
+        "committed": turn.n_committed,
+        "gate_filtered": turn.n_gate_filtered,
+        "rejected": dict(turn.rejected),
+        "detail": turn.detail,
+    }
 
 
-def call_row(call: CallRecord, *, run: int) -> LlmCall:
+def call_row(call: CallRecord, *, run: int) -> Row:
     """Return the row of one attempt of an LLM call."""
-    return LlmCall(
-        run_id=run,
-        turn=call.turn,
-        number=call.number,
-        agent_id=call.agent,
-        agent_version=call.agent_version,
-        phase=call.phase,
-        thread=call.thread,
-        model=call.model,
-        prompt_version=call.prompt_version,
-        attempt=call.attempt,
-        started_at=call.started_at,
-        latency_seconds=call.latency_seconds,
-        input_tokens=call.input_tokens,
-        output_tokens=call.output_tokens,
-        cache_read_tokens=call.cache_read_tokens,
-        cache_write_tokens=call.cache_write_tokens,
-        reserved_nano_usd=call.reserved_nano_usd,
-        cost_nano_usd=call.cost_nano_usd,
-        finish_reason=call.finish_reason,
-        error=call.error,
-    )
+    return {
+        "run_id": run,
+        "turn": call.turn,
+        "number": call.number,
+        "agent_id": call.agent,
+        "agent_version": call.agent_version,
+        "phase": call.phase,
+        "thread": call.thread,
+        "model": call.model,
+        "prompt_version": call.prompt_version,
+        "attempt": call.attempt,
+        "started_at": call.started_at,
+        "latency_seconds": call.latency_seconds,
+        "input_tokens": call.input_tokens,
+        "output_tokens": call.output_tokens,
+        "cache_read_tokens": call.cache_read_tokens,
+        "cache_write_tokens": call.cache_write_tokens,
+        "reserved_nano_usd": call.reserved_nano_usd,
+        "cost_nano_usd": call.cost_nano_usd,
+        "finish_reason": call.finish_reason,
+        "error": call.error,
+    }
 
 
 def agent_spec(agent: Agent, *, version: int, on_roster: bool) -> records.AgentSpec:

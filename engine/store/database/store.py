@@ -19,7 +19,9 @@ from engine.store.database.beat import Pulse
 from engine.store.database.loading import load
 from engine.store.database.mail import read_mail
 from engine.store.database.session import TROUBLE, Courtesy, passes, ready_connection
+from engine.store.database.texts import read_texts
 from engine.store.database.threads import DatabaseThreads
+from engine.store.database.together import Together
 from engine.store.database.topology import load_gate
 from engine.store.database.writing import Writer
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from engine.core.gate import Gate
     from engine.core.group import Group
     from engine.core.records import Talk
-    from engine.ports.store import Beat, Loaded, StoredMessage, ToldTalk
+    from engine.ports.store import Beat, Loaded, Texts, ToldTalk, Wanted
 
 Result = TypeVar("Result")
 
@@ -71,6 +73,7 @@ class DjangoStore:
         # depend, and never wait for a world or a topology.
         self._text_thread = DatabaseThreads(1, name="store-texts")
         self._world_thread = DatabaseThreads(1, name="store-world")
+        self._texts: Together[Wanted, Texts] = Together(self._read_texts)
 
     async def load(self) -> Loaded:
         return await self._read_world(partial(load, self._simulation, self._policy))
@@ -94,19 +97,8 @@ class DjangoStore:
     async def read_mail(self) -> tuple[Effect, ...]:
         return await self._read_world(partial(read_mail, self._simulation))
 
-    async def messages(self, seqs: tuple[int, ...]) -> tuple[StoredMessage, ...]:
-        return await self._read(partial(reading.messages, self._simulation, seqs))
-
-    async def history(self, root: int, *, newest: int) -> tuple[StoredMessage, ...]:
-        return await self._read(partial(reading.history, self._simulation, root, newest=newest))
-
-    async def recent_texts(self, agent: int, *, newest: int) -> tuple[str, ...]:
-        return await self._read(
-            partial(reading.recent_texts, self._simulation, agent, newest=newest)
-        )
-
-    async def memory_text(self, agent: int, channel: int | None) -> str:
-        return await self._read(partial(reading.memory_text, self._simulation, agent, channel))
+    async def read(self, wanted: Wanted) -> Texts:
+        return await self._texts.ask(wanted)
 
     async def told_talks(self, talks: tuple[Talk, ...], *, agent: int) -> tuple[ToldTalk, ...]:
         return await self._read(partial(reading.told_talks, self._simulation, talks, agent=agent))
@@ -119,6 +111,9 @@ class DjangoStore:
         self._write_thread.close()
         self._text_thread.close()
         self._world_thread.close()
+
+    async def _read_texts(self, asked: tuple[Wanted, ...]) -> dict[Wanted, Texts]:
+        return await self._read(partial(read_texts, self._simulation, asked))
 
     async def _read(self, work: Callable[[], Result]) -> Result:
         return await self._text_thread.do(partial(self._until_known, work))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
-from django.db import models, transaction
+from django.db import transaction
 
 from engine.core.errors import Fenced, RowRefused, TopologyMoved
 from engine.models import (
@@ -22,6 +22,7 @@ from engine.models import (
     Turn,
 )
 from engine.store.database import rows
+from engine.store.database.bulk import insert, upsert
 from engine.store.database.keys import Keys, named_messages, named_roots
 from engine.store.database.topology import version_in_force, write_snapshot
 from engine.store.shape import check_shape
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
     from cohorts.rules import Topology
     from engine.core.group import Group, NewMessage, NewProposal, TakenIn
-
-Row = TypeVar("Row", bound=models.Model)
 
 
 class Writer:
@@ -89,27 +88,30 @@ class Writer:
         for taken in group.taken_in:
             self._take_in(taken)
         roots = {one.seq: one.message_id for one in group.taken_in if one.root is None}
-        roots |= self._insert((one for one in group.messages if one.root is None), {})
-        return roots | self._keys.roots(named_roots(group) - roots.keys())
+        new = [one for one in group.messages if one.root is None]
+        self._insert(new, {})
+        named = named_roots(group).union(one.seq for one in new)
+        return roots | self._keys.roots(named - roots.keys())
 
     def _write_answers(self, group: Group, roots: dict[int, int]) -> dict[int, int]:
         """Store the new answers; return the key of every message in use."""
         messages = roots | {one.seq: one.message_id for one in group.taken_in}
-        messages |= self._insert((one for one in group.messages if one.root is not None), roots)
+        self._insert((one for one in group.messages if one.root is not None), roots)
         return messages | self._keys.messages(named_messages(group) - messages.keys())
 
-    def _insert(self, messages: Iterable[NewMessage], keys: dict[int, int]) -> dict[int, int]:
-        new = [
-            rows.message_row(
-                message,
-                simulation=self._simulation,
-                run=self._run,
-                root=None if message.root is None else keys[message.root],
-            )
-            for message in messages
-        ]
-        stored = Message.objects.bulk_create(new)
-        return {row.seq: row.pk for row in stored if row.seq is not None}
+    def _insert(self, messages: Iterable[NewMessage], keys: dict[int, int]) -> None:
+        insert(
+            Message,
+            [
+                rows.message_row(
+                    message,
+                    simulation=self._simulation,
+                    run=self._run,
+                    root=None if message.root is None else keys[message.root],
+                )
+                for message in messages
+            ],
+        )
 
     def _take_in(self, taken: TakenIn) -> None:
         """Give a person's message its place, one statement each: people are few, and the row
@@ -133,13 +135,13 @@ class Writer:
     def _write_talks(self, group: Group, keys: dict[int, int]) -> None:
         """Store threads and what came of them; closed ones first, since they make a pair free."""
         threads = sorted(group.threads, key=lambda thread: thread.closed_seq is None)
-        _upsert(
+        upsert(
             Thread,
             [
                 rows.thread_row(one, simulation=self._simulation, root=keys[one.root])
                 for one in threads
             ],
-            by=("root",),
+            by=("root_id",),
         )
         decisions = [
             rows.decision_row(
@@ -147,7 +149,7 @@ class Writer:
             )
             for one in group.decisions
         ]
-        Decision.objects.bulk_create(decisions)
+        insert(Decision, decisions)
         Proposal.objects.bulk_create([self._proposal(one, keys) for one in group.proposals])
         for refused in group.refused_revisions:  # a person's act each: there is rarely one
             Proposal.objects.filter(
@@ -175,11 +177,11 @@ class Writer:
             )
             for one in group.invitations
         ]
-        _upsert(Invitation, invitations, by=("agent", "message"))
+        upsert(Invitation, invitations, by=("agent_id", "message_id"))
         memories = [
             rows.memory_row(one, simulation=self._simulation, at=group.at) for one in group.memories
         ]
-        Memory.objects.bulk_create(memories)
+        insert(Memory, memories)
         subscriptions = [
             Subscription(agent_id=agent, channel_id=channel)
             for agent, channel in group.subscriptions
@@ -189,7 +191,7 @@ class Writer:
             rows.state_row(agent, state, simulation=self._simulation)
             for agent, state in group.states
         ]
-        _upsert(AgentState, states, by=("simulation", "agent"))
+        upsert(AgentState, states, by=("simulation_id", "agent_id"))
         if group.notes:
             Inbox.objects.filter(simulation_id=self._simulation, pk__in=group.notes).delete()
 
@@ -197,19 +199,6 @@ class Writer:
         turns = [
             rows.turn_row(one, simulation=self._simulation, run=self._run) for one in group.turns
         ]
-        _upsert(Turn, turns, by=("simulation", "number"))
+        upsert(Turn, turns, by=("simulation_id", "number"))
         calls = [rows.call_row(one, run=self._run) for one in group.calls]
-        _upsert(LlmCall, calls, by=("run", "turn", "number"))
-
-
-def _upsert(model: type[Row], new: list[Row], *, by: tuple[str, ...]) -> None:
-    """Insert rows, or replace those that the unique fields `by` find, in one statement."""
-    if not new:
-        return
-    fields = [field.name for field in model._meta.concrete_fields]
-    model._default_manager.bulk_create(
-        new,
-        update_conflicts=True,
-        unique_fields=by,
-        update_fields=[name for name in fields if name not in {*by, "id"}],
-    )
+        upsert(LlmCall, calls, by=("run_id", "turn", "number"))

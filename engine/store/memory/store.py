@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from engine.ports.store import Beat, Loaded, StoredMessage, ToldTalk
+from engine.ports.store import Beat, Loaded, StoredMessage, Texts, ToldTalk, Wanted
 from engine.store.memory.loading import loaded, mail
 from engine.store.memory.writing import write
 
@@ -56,26 +56,21 @@ class MemoryStore:
         await asyncio.sleep(0)
         return tuple(mail(self._tables))
 
-    async def messages(self, seqs: tuple[int, ...]) -> tuple[StoredMessage, ...]:
+    async def read(self, wanted: Wanted) -> Texts:
         await asyncio.sleep(0)
         rows = self._tables.messages
-        return tuple(rows[seq].message for seq in sorted(set(seqs)) if seq in rows)
-
-    async def history(self, root: int, *, newest: int) -> tuple[StoredMessage, ...]:
-        await asyncio.sleep(0)
-        return self._history(root, newest=newest)
-
-    async def recent_texts(self, agent: int, *, newest: int) -> tuple[str, ...]:
-        await asyncio.sleep(0)
-        seqs = self._tables.written.get(agent, [])
-        return tuple(self._tables.messages[seq].message.text for seq in seqs[-newest:])
-
-    async def memory_text(self, agent: int, channel: int | None) -> str:
-        await asyncio.sleep(0)
-        memory = self._tables.memories.get((agent, channel))
-        if memory is None:
-            return ""
-        return self._tables.memory_texts[agent, channel, memory.version]
+        own = self._tables.written.get(wanted.agent, []) if wanted.n_recent else []
+        return Texts(
+            histories={
+                root: self._history(root, upto=upto, newest=wanted.newest)
+                for root, upto in wanted.histories
+            },
+            messages=tuple(
+                rows[seq].message for seq in sorted(set(wanted.messages)) if seq in rows
+            ),
+            memories={segment: self._memory(wanted.agent, segment) for segment in wanted.memories},
+            recent=tuple(rows[seq].message.text for seq in own[-wanted.n_recent :]),
+        )
 
     async def told_talks(self, talks: tuple[Talk, ...], *, agent: int) -> tuple[ToldTalk, ...]:
         await asyncio.sleep(0)
@@ -92,9 +87,15 @@ class MemoryStore:
             max_calls=tables.max_calls,
         )
 
-    def _history(self, root: int, *, newest: int) -> tuple[StoredMessage, ...]:
-        places, height = self._tables.places, self._tables.heights[root]
-        ordinals = (1, *range(max(2, height - newest + 1), height + 1))
+    def _memory(self, agent: int, channel: int | None) -> str:
+        memory = self._tables.memories.get((agent, channel))
+        if memory is None:
+            return ""
+        return self._tables.memory_texts[agent, channel, memory.version]
+
+    def _history(self, root: int, *, upto: int, newest: int) -> tuple[StoredMessage, ...]:
+        places = self._tables.places
+        ordinals = (1, *range(max(2, upto - newest + 1), upto + 1))
         seqs = (places.get((root, ordinal)) for ordinal in ordinals)
         return tuple(self._tables.messages[seq].message for seq in seqs if seq is not None)
 
@@ -106,7 +107,8 @@ class MemoryStore:
             for (root, _), row in decisions.items()
             if root == talk.root and row.seq == talk.closed_seq
         )
-        whole = self._history(talk.root, newest=self._tables.heights[talk.root])
+        height = self._tables.heights[talk.root]
+        whole = self._history(talk.root, upto=height, newest=height)
         return ToldTalk(
             root=talk.root,
             partner=decision.thread.other(agent),
