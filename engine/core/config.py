@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from zoneinfo import ZoneInfo
 
 #: A turn calls the model at most this often at the same time.
 MAX_CALLS_PER_TURN = 5
@@ -30,7 +29,7 @@ EMPTY_REST_SECONDS = (5.0, 15.0, 30.0)
 class RunConfig:
     """The settings of a run; names, units and defaults as in docs/operations.md.
 
-    `max_nano_usd`, `max_calls`, `max_turns` and `max_minutes` are None when unlimited.
+    In `time_zone` a new day of posts begins at midnight. `max_nano_usd`, `max_calls`, `max_turns` and `max_minutes` are None when unlimited.
     """
 
     policy: str = "open"
@@ -62,8 +61,3 @@ class RunConfig:
     thread_idle_seconds: float = 86400.0
     calls_per_window: int | None = None
     stop_grace_seconds: float = 60.0
-
-    @property
-    def zone(self) -> ZoneInfo:
-        """The time zone whose midnight starts a new day of posts."""
-        return ZoneInfo(self.time_zone)

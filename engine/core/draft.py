@@ -219,6 +219,10 @@ class Draft:
         world.handles = self.handles
         for agent in self.subscriptions.changed:
             world.skimmed.pop(agent, None)
+        if self.channels.changed:
+            world.wanted.clear()
+        for agent in self.agents.changed:
+            world.wanted.pop(agent, None)
         if self.group.adopted is not None:
             world.gate = self.group.adopted
             world.rebuild_caches()

@@ -7,12 +7,12 @@ they are the preconditions that scheduler, phases and commit door share.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime, time, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from engine.core.config import SCAN_CROWD
-from engine.core.interests import wanted_channels
+from engine.core.days import local_day, midnight_after
 from engine.core.participation import (
     Refusal,
     answer_refusal,
@@ -66,7 +66,7 @@ class Standing:
 
 def posts_on(state: AgentState, now: datetime, config: RunConfig) -> tuple[int, int]:
     """Return the public and private roots an agent has written on the local day of `now`."""
-    if state.posts_on != now.astimezone(config.zone).date():
+    if state.posts_on != local_day(now, config.time_zone):
         return 0, 0
     return state.posts_made, state.private_posts_made
 
@@ -168,18 +168,11 @@ def _find_owed(world: World, agent: int, found: _Findings) -> None:
 
 
 def _find_new(world: World, agent: int, now: datetime, rules: Rules, found: _Findings) -> None:
-    if channels_to_join(world, agent):
+    if world.to_join(agent):
         found.work.append(Work.DISCOVER)
     _find_scan(world, agent, now, rules.config, found)
     _find_invitation(world, agent, now, rules, found)
     _find_post(world, agent, now, rules, found)
-
-
-def channels_to_join(world: World, agent: int) -> tuple[int, ...]:
-    """Return the channels that an agent wants to be in and is not, ascending."""
-    wanted = wanted_channels(world.agents[agent], world.channels.values(), world.gate.members_of)
-    joined = world.subscriptions.get(agent, ())
-    return tuple(channel for channel in wanted if channel not in joined)
 
 
 def _find_scan(
@@ -222,7 +215,7 @@ def _find_post(world: World, agent: int, now: datetime, rules: Rules, found: _Fi
 def _could_post(world: World, agent: int, now: datetime, rules: Rules, found: _Findings) -> bool:
     if offered_channels(world, agent, now, rules.config):
         return True
-    found.calendar.append(_midnight_after(now, rules.config))
+    found.calendar.append(midnight_after(now, rules.config.time_zone))
     found.whys.append("daily_posts")
     refusals = [refusal for _, refusal in banked(world, agent, now, rules)]
     for refusal in refusals:
@@ -234,9 +227,3 @@ def _could_post(world: World, agent: int, now: datetime, rules: Rules, found: _F
         return True
     found.refused(Refusal(reason="seats_full", waits_for=agent))
     return False
-
-
-def _midnight_after(now: datetime, config: RunConfig) -> datetime:
-    """Return the next local midnight in UTC."""
-    tomorrow = now.astimezone(config.zone).date() + timedelta(days=1)
-    return datetime.combine(tomorrow, time(), config.zone).astimezone(now.tzinfo)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from engine.core.interests import wanted_channels
 from engine.core.records import (
     AgentSpec,
     AgentState,
@@ -42,7 +43,7 @@ class World:
     These are caches: `feeds` (roots by channel and key of the gate, ascending), `by_channel` and
     `by_author` (all roots of a channel, and an agent's own there), `by_key` (agents by the keys
     they publish under), `handles` (mention handle → agent), `skimmed` (up to where an agent has
-    nothing it could scan).
+    nothing it could scan), `wanted` (the channels that an agent wants to be in).
     """
 
     gate: Gate
@@ -63,6 +64,7 @@ class World:
     by_key: dict[int, list[int]] = field(default_factory=dict, compare=False)
     handles: dict[str, int] = field(default_factory=dict, compare=False)
     skimmed: dict[int, int] = field(default_factory=dict, compare=False)
+    wanted: dict[int, tuple[int, ...]] = field(default_factory=dict, compare=False)
 
     def desk(self, agent: int) -> Desk:
         return self.desks.get(agent, NOBODY)
@@ -95,6 +97,16 @@ class World:
         for key in self.publishing_keys(root):
             self.feeds.setdefault(key, []).append(root.seq)
 
+    def to_join(self, agent: int) -> tuple[int, ...]:
+        """Return the channels that an agent wants to be in and is not, ascending."""
+        wanted = self.wanted.get(agent)
+        if wanted is None:
+            wanted = self.wanted[agent] = wanted_channels(
+                self.agents[agent], self.channels.values(), self.gate.members_of
+            )
+        joined = self.subscriptions.get(agent, ())
+        return tuple(channel for channel in wanted if channel not in joined)
+
     def rebuild_caches(self) -> None:
         """Make the caches anew, after loading and under a new topology."""
         self.feeds = {}
@@ -103,6 +115,7 @@ class World:
         self.by_key = {}
         self.skimmed = {}
         self.handles = {}
+        self.wanted = {}
         for seq in sorted(self.roots):
             self.publish(self.roots[seq])
         for agent in sorted(self.agents):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.core.effects import Join
-from engine.core.standing import channels_to_join
 
 if TYPE_CHECKING:
     from engine.phases.scene import Scene
@@ -13,5 +12,5 @@ if TYPE_CHECKING:
 
 def discover(scene: Scene) -> tuple[Join, ...]:
     """Return the subscription to every channel the agent wants to be in and is not."""
-    channels = channels_to_join(scene.world, scene.agent)
+    channels = scene.world.to_join(scene.agent)
     return (Join(agent=scene.agent, channels=channels),) if channels else ()

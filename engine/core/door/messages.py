@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from engine.core.days import local_day
 from engine.core.door import threads
 from engine.core.effects import Committed, MoveKind, Post, Rejected, Reply, Result
 from engine.core.group import NewMessage, NewProposal
@@ -316,7 +317,7 @@ def _count_post(draft: Draft, effect: Post) -> None:
         effect.agent,
         replace(
             state,
-            posts_on=draft.now.astimezone(draft.config.zone).date(),
+            posts_on=local_day(draft.now, draft.config.time_zone),
             posts_made=n_public + (not private),
             private_posts_made=n_private + private,
         ),

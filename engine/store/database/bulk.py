@@ -7,7 +7,7 @@ cost several times what the database itself takes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection
@@ -77,6 +77,9 @@ def _adapter(field: models.Field[object, object]) -> Adapter | None:
     kind = field.get_internal_type()
     if kind == "CharField":
         return str  # members of an enumeration become plain text
-    if kind in {"DateTimeField", "DateField", "JSONField"}:
+    if kind == "JSONField":
         return lambda value: field.get_db_prep_save(value, connection)
+    if kind in {"DateTimeField", "DateField"}:
+        # A group stamps all it stores with the same few times.
+        return lru_cache(lambda value: field.get_db_prep_save(value, connection))
     return None
