@@ -43,7 +43,7 @@ class World:
     These are caches: `feeds` (roots by channel and key of the gate, ascending), `by_channel` and
     `by_author` (all roots of a channel, and an agent's own there), `by_key` (agents by the keys
     they publish under), `handles` (mention handle → agent), `skimmed` (up to where an agent has
-    nothing it could scan), `wanted` (the channels that an agent wants to be in).
+    nothing it could scan), `wanted` (the channels that an agent wants to be in), `newest_root`.
     """
 
     gate: Gate
@@ -65,6 +65,7 @@ class World:
     handles: dict[str, int] = field(default_factory=dict, compare=False)
     skimmed: dict[int, int] = field(default_factory=dict, compare=False)
     wanted: dict[int, tuple[int, ...]] = field(default_factory=dict, compare=False)
+    newest_root: int = field(default=0, compare=False)
 
     def desk(self, agent: int) -> Desk:
         return self.desks.get(agent, NOBODY)
@@ -91,21 +92,25 @@ class World:
 
     def publish(self, root: Root) -> None:
         """Enter a new root, the newest of all, into its feeds."""
+        self.newest_root = root.seq
         self.by_channel.setdefault(root.channel, []).append(root.seq)
         if root.author is not None:
             self.by_author.setdefault((root.channel, root.author), []).append(root.seq)
         for key in self.publishing_keys(root):
             self.feeds.setdefault(key, []).append(root.seq)
 
+    def wants(self, agent: int) -> tuple[int, ...]:
+        """Return the channels that an agent wants to be in, ascending."""
+        known = self.wanted.get(agent)
+        if known is None:
+            spec, members_of = self.agents[agent], self.gate.members_of
+            known = self.wanted[agent] = wanted_channels(spec, self.channels.values(), members_of)
+        return known
+
     def to_join(self, agent: int) -> tuple[int, ...]:
         """Return the channels that an agent wants to be in and is not, ascending."""
-        wanted = self.wanted.get(agent)
-        if wanted is None:
-            wanted = self.wanted[agent] = wanted_channels(
-                self.agents[agent], self.channels.values(), self.gate.members_of
-            )
         joined = self.subscriptions.get(agent, ())
-        return tuple(channel for channel in wanted if channel not in joined)
+        return tuple(channel for channel in self.wants(agent) if channel not in joined)
 
     def rebuild_caches(self) -> None:
         """Make the caches anew, after loading and under a new topology."""
@@ -158,6 +163,8 @@ class World:
     def unread(self, agent: int, *, most: int) -> list[Root]:
         """Return the oldest roots that the agent could scan, at most `most`, oldest first."""
         start = max(self.state(agent).cursor, self.skimmed.get(agent, 0))
+        if start >= self.newest_root:
+            return []
         found: dict[int, Root] = {}
         for key in self.reading_keys(agent):
             n_found = 0

@@ -20,6 +20,7 @@ from engine.models import (
     RunLease,
     Simulation,
 )
+from engine.ports.store import Wanted
 from engine.store.database import DjangoStore, read_lease, take_lease
 from engine.store.memory import MemoryStore, People, Tables
 from tests.contract import groups
@@ -46,6 +47,11 @@ def commit(store: Store, *made: Group) -> None:
             await store.commit(group)
 
     asyncio.run(all_of_them())
+
+
+def memory_text(store: Store, agent: int, segment: int | None) -> str:
+    """Return the newest text of a memory segment."""
+    return run(store.read(Wanted(agent=agent, memories=(segment,)))).memories[segment]
 
 
 class Site(Protocol):

@@ -53,8 +53,8 @@ def test_revision_that_cannot_begin_is_stored_with_its_proposal(site: Site) -> N
 @pytest.mark.django_db(transaction=True)
 def test_note_about_a_channel_that_is_gone_is_told_and_goes(django_site: DjangoSite) -> None:
     store = django_site.open_store()
-    kept = Channel.objects.create(simulation=django_site.simulation, name="yard")
-    Channel.objects.create(simulation=django_site.simulation, name="gone").delete()
+    kept = Channel.objects.create(pk=3, simulation=django_site.simulation, name="yard")
+    Channel.objects.create(pk=4, simulation=django_site.simulation, name="gone").delete()
     first, second = run(store.read_mail())
     assert isinstance(first, ChannelChanged)
     assert isinstance(second, ChannelChanged)

@@ -19,6 +19,7 @@ from engine.core.records import (
     Outcome,
     Side,
 )
+from engine.ports.store import Wanted
 from tests.contract import groups
 from tests.contract.site import DjangoSite, MemorySite, run
 
@@ -175,14 +176,16 @@ def assert_same_reads(one: Store, other: Store) -> None:
     """See both stores answer every read alike, also a driver that comes later."""
     loaded = run(one.load())
     for seq in range(1, loaded.last_seq + 1):
-        assert run(one.messages((seq,))) == run(other.messages((seq,)))
+        assert_same(one, other, Wanted(agent=1, messages=(seq,)))
     for root in loaded.roots:
-        ours, theirs = (run(store.history(root.seq, newest=3)) for store in (one, other))
-        assert ours == theirs
+        place = (root.seq, root.n_messages)
+        assert_same(one, other, Wanted(agent=1, histories=(place,), newest=3))
     for agent in groups.AGENTS:
-        assert run(one.recent_texts(agent, newest=5)) == run(other.recent_texts(agent, newest=5))
-        for segment in (None, 2):
-            assert run(one.memory_text(agent, segment)) == run(other.memory_text(agent, segment))
+        assert_same(one, other, Wanted(agent=agent, n_recent=5, memories=(None, 2)))
         talks = tuple(talk for who, talk in loaded.untold if who == agent)
         told, also_told = (run(store.told_talks(talks, agent=agent)) for store in (one, other))
         assert told == also_told
+
+
+def assert_same(one: Store, other: Store, wanted: Wanted) -> None:
+    assert run(one.read(wanted)) == run(other.read(wanted))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import date
 
 from engine.core.effects import (
@@ -21,7 +22,7 @@ from engine.core.records import (
     Status,
     Talk,
 )
-from engine.ports.store import Wish
+from engine.ports.store import Texts, Wanted, Wish
 from tests.contract.groups import (
     START,
     at,
@@ -35,7 +36,7 @@ from tests.contract.groups import (
     thread,
     turn,
 )
-from tests.contract.site import Site, commit, run
+from tests.contract.site import Site, commit, memory_text, run
 
 
 def test_mail_brings_a_persons_message_until_it_is_taken_in(site: Site) -> None:
@@ -49,7 +50,7 @@ def test_mail_brings_a_persons_message_until_it_is_taken_in(site: Site) -> None:
     )
     commit(store, group(1, taken_in=[taken_in(first, 1), taken_in(second, 2)]))
     assert run(store.read_mail()) == ()
-    stored = run(store.messages((2, 1)))
+    stored = run(store.read(Wanted(agent=1, messages=(2, 1)))).messages
     assert [(one.seq, one.person, one.is_bot, one.text) for one in stored] == [
         (1, "Ada", False, "Hello"),
         (2, "Ada", False, "Again"),
@@ -75,7 +76,8 @@ def test_mail_brings_the_root_and_thread_of_an_answer(site: Site) -> None:
     assert effect.known_root is not None
     assert (effect.known_root.n_messages, effect.known_root.answered_by) == (2, (2,))
     commit(store, group(2, taken_in=[taken_in(answer, 3, root=1, ordinal=3)]))
-    assert [one.text for one in run(store.history(1, newest=1))] == ["text 1", "One more thing"]
+    texts = run(store.read(Wanted(agent=1, histories=((1, 3),), newest=1)))
+    assert [one.text for one in texts.histories[1]] == ["text 1", "One more thing"]
 
 
 def test_mail_brings_changes_until_their_notes_are_deleted(site: Site) -> None:
@@ -151,25 +153,62 @@ def test_beat_tells_that_another_driver_came(site: Site) -> None:
     assert not early.beat().ours
 
 
-def test_history_is_the_root_and_the_newest_answers(site: Site) -> None:
+def test_history_is_the_root_and_the_newest_answers_up_to_an_ordinal(site: Site) -> None:
     store = site.open_store()
     answers = [message(seq, author=2 - seq % 2, root=1, ordinal=seq) for seq in range(2, 7)]
-    commit(store, group(1, messages=[post(1), *answers]))
-    assert [one.ordinal for one in run(store.history(1, newest=2))] == [1, 5, 6]
-    assert [one.ordinal for one in run(store.history(1, newest=9))] == [1, 2, 3, 4, 5, 6]
+    commit(store, group(1, messages=[post(1), *answers, post(7)]))
+    wanted = [((1, 6), 2), ((1, 6), 9), ((1, 4), 2), ((1, 1), 2), ((7, 1), 2)]
+
+    async def all_at_once() -> list[Texts]:
+        asked = (
+            store.read(Wanted(agent=1, histories=(place,), newest=newest))
+            for place, newest in wanted
+        )
+        return await asyncio.gather(*asked)
+
+    shown = [
+        [one.ordinal for one in texts.histories[place[0]]]
+        for texts, (place, _) in zip(run(all_at_once()), wanted, strict=True)
+    ]
+    assert shown == [[1, 5, 6], [1, 2, 3, 4, 5, 6], [1, 3, 4], [1], [1]]
 
 
 def test_messages_leaves_out_what_is_unknown(site: Site) -> None:
     store = site.open_store()
     commit(store, group(1, messages=[post(1), post(2)]))
-    assert [one.seq for one in run(store.messages((2, 9, 1, 2)))] == [1, 2]
+    texts = run(store.read(Wanted(agent=1, messages=(2, 9, 1))))
+    assert [one.seq for one in texts.messages] == [1, 2]
 
 
 def test_recent_texts_are_an_agents_own_newest_last(site: Site) -> None:
     store = site.open_store()
     commit(store, group(1, messages=[post(seq, author=1 + seq % 2) for seq in range(1, 8)]))
-    assert run(store.recent_texts(1, newest=2)) == ("text 4", "text 6")
-    assert run(store.recent_texts(4, newest=2)) == ()
+    assert run(store.read(Wanted(agent=1, n_recent=2))).recent == ("text 4", "text 6")
+    assert run(store.read(Wanted(agent=1, n_recent=9))).recent == ("text 2", "text 4", "text 6")
+    assert run(store.read(Wanted(agent=1))).recent == ()
+    assert run(store.read(Wanted(agent=4, n_recent=2))).recent == ()
+
+
+def test_turns_that_ask_at_the_same_moment_get_each_their_own_texts(site: Site) -> None:
+    store = site.open_store()
+    commit(
+        store,
+        group(1, messages=[post(1), post(2, author=2), message(3, author=2, root=1, ordinal=2)]),
+        group(2, memories=[NewMemory(memory=Memory(agent=2, channel=None, version=1), text="So.")]),
+    )
+    first = Wanted(agent=1, histories=((1, 2),), newest=5, memories=(None,), n_recent=1)
+    second = Wanted(agent=2, messages=(2,), memories=(None, 2), n_recent=2)
+
+    async def all_at_once() -> list[Texts]:
+        return await asyncio.gather(*(store.read(one) for one in (first, second, first)))
+
+    ours, theirs, again = run(all_at_once())
+    assert ours == again
+    assert [one.text for one in ours.histories[1]] == ["text 1", "text 3"]
+    assert (ours.messages, ours.memories, ours.recent) == ((), {None: ""}, ("text 1",))
+    assert [one.text for one in theirs.messages] == ["text 2"]
+    assert (theirs.histories, theirs.memories) == ({}, {None: "So.", 2: ""})
+    assert theirs.recent == ("text 2", "text 3")
 
 
 def test_memory_text_is_the_newest_of_its_segment(site: Site) -> None:
@@ -178,9 +217,9 @@ def test_memory_text_is_the_newest_of_its_segment(site: Site) -> None:
     secret = NewMemory(memory=Memory(agent=1, channel=2, version=1, upto_seq=3), text="Secret.")
     commit(store, group(1, memories=[public, secret]))
     site.edit_memory(agent=1, channel=None, text="By hand.")
-    assert run(store.memory_text(1, None)) == "By hand."
-    assert run(store.memory_text(1, 2)) == "Secret."
-    assert run(store.memory_text(2, None)) == ""
+    assert memory_text(store, 1, None) == "By hand."
+    assert memory_text(store, 1, 2) == "Secret."
+    assert memory_text(store, 2, None) == ""
     assert run(store.load()).memories == (
         Memory(agent=1, channel=None, version=2, upto_seq=0),
         Memory(agent=1, channel=2, version=1, upto_seq=3),

@@ -29,7 +29,7 @@ from tests.contract.groups import (
     thread,
     turn,
 )
-from tests.contract.site import Site, commit, run
+from tests.contract.site import Site, commit, memory_text, run
 
 if TYPE_CHECKING:
     from engine.core.group import Group
@@ -210,7 +210,7 @@ def test_store_refuses_a_memory_version_that_exists(site: Site, channel: int | N
     new = NewMemory(memory=Memory(agent=1, channel=channel, version=1, upto_seq=0), text="One.")
     commit(store, group(1, memories=[new]))
     assert_refused(store, group(2, messages=[post(1)], memories=[replace(new, text="Two.")]))
-    assert run(store.memory_text(1, channel)) == "One."
+    assert memory_text(store, 1, channel) == "One."
 
 
 def test_store_refuses_a_memory_that_a_person_edited(site: Site) -> None:
@@ -218,7 +218,7 @@ def test_store_refuses_a_memory_that_a_person_edited(site: Site) -> None:
     site.edit_memory(agent=1, channel=None, text="By hand.")
     new = NewMemory(memory=Memory(agent=1, channel=None, version=1, upto_seq=0), text="One.")
     assert_refused(store, group(1, memories=[new]))
-    assert run(store.memory_text(1, None)) == "By hand."
+    assert memory_text(store, 1, None) == "By hand."
 
 
 def test_store_refuses_to_take_in_a_message_twice(site: Site) -> None:

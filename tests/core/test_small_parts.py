@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from engine.core.chance import keyed_random
-from engine.core.config import RunConfig
+from engine.core.days import local_day, midnight_after
 from engine.core.interests import wanted_channels
 from engine.core.records import Channel, Visibility
 from tests.core.facts import agent
@@ -67,6 +67,8 @@ def test_private_channel_is_joined_by_its_members_alone() -> None:
 
 
 def test_zone_is_the_one_that_is_named() -> None:
-    noon = datetime(2026, 7, 1, 12, tzinfo=UTC)
-    assert noon.astimezone(RunConfig(time_zone="Asia/Tokyo").zone).hour == 21
-    assert noon.astimezone(RunConfig().zone).hour == 12
+    evening = datetime(2026, 7, 1, 18, tzinfo=UTC)
+    assert local_day(evening, "Asia/Tokyo") == date(2026, 7, 2)
+    assert midnight_after(evening, "Asia/Tokyo") == datetime(2026, 7, 2, 15, tzinfo=UTC)
+    assert local_day(evening, "UTC") == date(2026, 7, 1)
+    assert midnight_after(evening, "UTC") == datetime(2026, 7, 2, tzinfo=UTC)

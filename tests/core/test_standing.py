@@ -20,7 +20,6 @@ from engine.core.standing import (
     Standing,
     Work,
     banked,
-    channels_to_join,
     offered_channels,
     posts_on,
     standing,
@@ -112,9 +111,9 @@ def test_debt_is_work() -> None:
 def test_channel_to_join_is_work() -> None:
     facts = quiet(joined=False)
     assert judge(facts).work == (Work.DISCOVER,)
-    assert channels_to_join(facts, 1) == (PUBLIC,)
+    assert facts.to_join(1) == (PUBLIC,)
     facts.subscriptions[1] = (PUBLIC,)
-    assert channels_to_join(facts, 1) == ()
+    assert facts.to_join(1) == ()
 
 
 def test_draining_leaves_only_what_is_owed() -> None:

@@ -10,9 +10,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from engine.core.config import RunConfig
+from engine.core.days import local_day, midnight_after
 from engine.core.records import Visibility
-from engine.core.standing import _midnight_after
 from tests.runtime.scripted_llm import by_phase, eager, silent
 from tests.runtime.society import Society, demo_society, make_agent, make_society, offline, play
 
@@ -134,13 +133,14 @@ def test_daily_posts_are_renewed_at_local_midnight(
 
 def test_midnight_lies_ahead_and_begins_a_day() -> None:
     """For every hour of two years, in a zone whose days may begin at 01:00."""
-    config = RunConfig(time_zone="America/Santiago")
+    zone = ZoneInfo("America/Santiago")
     now = datetime(2026, 1, 1, tzinfo=UTC)
     for _ in range(2 * 365 * 24):
-        midnight = _midnight_after(now, config)
+        midnight = midnight_after(now, zone.key)
         assert timedelta(0) < midnight - now <= timedelta(hours=25)
-        before = (midnight - timedelta(seconds=1)).astimezone(config.zone).date()
-        assert midnight.astimezone(config.zone).date() - before == timedelta(days=1)
+        before = (midnight - timedelta(seconds=1)).astimezone(zone).date()
+        assert midnight.astimezone(zone).date() - before == timedelta(days=1)
+        assert local_day(now, zone.key) == before
         now += timedelta(seconds=HOUR_SECONDS)
 
 

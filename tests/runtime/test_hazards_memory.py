@@ -9,6 +9,7 @@ from engine.core.effects import (
     Reply,
 )
 from engine.core.records import Outcome
+from engine.ports.store import Wanted
 from tests.runtime.door import Door, open_door, post, reasons
 from tests.runtime.society import in_virtual_time, make_society
 
@@ -41,7 +42,8 @@ def test_memory_that_a_person_edited_meanwhile_is_not_overwritten() -> None:
             assert reasons(answer) == ["changed_meanwhile", ""]
             await door.take_mail()
             assert reasons(await door.turn(1, remember(upto_seq))) == ["changed_meanwhile"]
-            assert await door.store.memory_text(1, None) == "by hand"
+            texts = await door.store.read(Wanted(agent=1, memories=(None,)))
+            assert texts.memories[None] == "by hand"
             assert reasons(await door.turn(1, remember(upto_seq, base_version=1))) == [""]
             assert door.world.memories[1, None].version == 2
             assert door.world.desk(1).untold == ()

@@ -93,7 +93,7 @@ def test_memory_stays_when_the_turn_is_cancelled_in_the_scan() -> None:
 
 def test_turn_whose_read_fails_is_failed_and_the_run_goes_on() -> None:
     def break_once(live: Live) -> None:
-        vars(live.store)["recent_texts"] = failing(1, live.store.recent_texts)
+        vars(live.store)["read"] = failing(1, live.store.read)
 
     played = play(at_home(2), script=silent, on_begin=break_once, concurrent_turns=1)
     assert played.reason == "idle"

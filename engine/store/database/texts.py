@@ -7,7 +7,7 @@ to build them anew would cost several times what they do.
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection
@@ -172,5 +172,5 @@ def _message(row: tuple[Any, ...]) -> StoredMessage:
         person=person,
         is_bot=bool(is_bot),
         text=text,
-        at=at if isinstance(at, datetime) else datetime.fromisoformat(at).replace(tzinfo=UTC),
+        at=at if at.tzinfo else at.replace(tzinfo=UTC),
     )
