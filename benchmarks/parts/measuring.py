@@ -73,18 +73,20 @@ def machine() -> str:
     return ", ".join(parts)
 
 
-def compare(ways: Mapping[str, Way], *, n_rounds: int) -> dict[str, Timing]:
-    """Time several ways against the first, which is the baseline, in `n_rounds` rounds.
+def compare(
+    ways: Mapping[str, Way], *, n_rounds: int, round_seconds: float = 0.0
+) -> dict[str, Timing]:
+    """Time one call of each way against the first, which is the baseline, in `n_rounds` rounds.
 
-    A round that is not counted goes first; every second one goes backwards.
+    In a round a way is called as often as fills `round_seconds`, at least once; every second round
+    goes backwards. What is measured to find that number is not counted.
     """
-    for way in ways.values():
-        way()
+    n_calls = {name: ceil(round_seconds / seconds_of(way)) or 1 for name, way in ways.items()}
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(n_rounds):
         order = list(ways) if number % 2 else list(ways)[::-1]
         for name in order:
-            seconds[name].append(seconds_of(ways[name]))
+            seconds[name].append(seconds_of(ways[name], n_calls=n_calls[name]))
     baseline = next(iter(seconds.values()))
     return {
         name: Timing(
@@ -95,14 +97,15 @@ def compare(ways: Mapping[str, Way], *, n_rounds: int) -> dict[str, Timing]:
     }
 
 
-def seconds_of(way: Way) -> float:
-    """Return the seconds that one call takes; garbage is collected before, and not meanwhile."""
+def seconds_of(way: Way, *, n_calls: int = 1) -> float:
+    """Return the seconds of one call of many; garbage is collected before, and not meanwhile."""
     gc.collect()
     gc.disable()
     try:
         began = time.perf_counter()
-        way()
-        return time.perf_counter() - began
+        for _ in range(n_calls):
+            way()
+        return (time.perf_counter() - began) / n_calls
     finally:
         gc.enable()
 
