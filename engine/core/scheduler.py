@@ -112,6 +112,12 @@ class Scheduler:
         if due_at is not None:
             self._push(self._timers, (due_at, agent, seat.generation))
 
+    def hasten(self, agent: int, due_at: datetime) -> None:
+        """Let the timer of an agent that was put aside fire at `due_at`, if it would not sooner."""
+        seat = self._seats[agent]
+        if seat.due_at is None or due_at < seat.due_at:
+            self.rest(agent, seat.place, due_at)
+
     def grant(self, now: datetime) -> Grant | None:
         """Select the agent that has waited longest by number of selections; None if none is ready.
 

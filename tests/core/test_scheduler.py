@@ -145,6 +145,16 @@ def test_timer_that_was_replaced_is_dropped() -> None:
     assert scheduler.next_due() is None
 
 
+def test_timer_is_hastened_and_never_put_off() -> None:
+    scheduler = scheduler_of(1, 2)
+    scheduler.rest(1, Place.PARKED, later(40))
+    scheduler.hasten(1, later(30))
+    scheduler.hasten(1, later(50))
+    scheduler.hasten(2, later(60))
+    assert scheduler.next_due() == later(30)
+    assert scheduler.fired(later(60)) == [1, 2]
+
+
 def test_ready_agent_has_no_timer() -> None:
     scheduler = scheduler_of(1)
     scheduler.rest(1, Place.PARKED, later(10))
