@@ -74,18 +74,28 @@ def machine() -> str:
 
 
 def compare(
-    ways: Mapping[str, Way], *, n_rounds: int, round_seconds: float = 0.0
+    ways: Mapping[str, Way],
+    *,
+    n_rounds: int,
+    round_seconds: float = 0.0,
+    before: Way | None = None,
 ) -> dict[str, Timing]:
     """Time one call of each way against the first, which is the baseline, in `n_rounds` rounds.
 
     In a round a way is called as often as fills `round_seconds`, at least once; every second round
-    goes backwards. What is measured to find that number is not counted.
+    goes backwards. What is measured to find that number is not counted. With `before`, which is
+    called to set the scene and is not counted either, a way is called once a round.
     """
-    n_calls = {name: ceil(round_seconds / seconds_of(way)) or 1 for name, way in ways.items()}
+    n_calls = {
+        name: 1 if before else ceil(round_seconds / seconds_of(way)) or 1
+        for name, way in ways.items()
+    }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(n_rounds):
         order = list(ways) if number % 2 else list(ways)[::-1]
         for name in order:
+            if before is not None:
+                before()
             seconds[name].append(seconds_of(ways[name], n_calls=n_calls[name]))
     baseline = next(iter(seconds.values()))
     return {

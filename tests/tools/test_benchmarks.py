@@ -47,6 +47,14 @@ def test_benchmarks_of_no_such_name_are_refused() -> None:
     assert "no benchmark is called scheduled: choose of adopt, " in done.stderr
 
 
+def test_scene_is_set_before_each_call() -> None:
+    calls: list[str] = []
+
+    compare({"one": lambda: calls.append("one")}, n_rounds=2, before=lambda: calls.append("set"))
+
+    assert calls == ["set", "one", "set", "one"]
+
+
 def test_every_way_is_timed_once_a_round_and_the_baseline_is_one() -> None:
     calls: list[str] = []
     ways = {"one": lambda: calls.append("one"), "two": lambda: calls.append("two")}
