@@ -1,10 +1,11 @@
 # Every target does its own set-up: it needs Python 3.11 with pip, and make.
 PYTHON ?= python3
 VENV ?= .venv
-# For example PYTEST_ARGS="-n 2" and GUARDS="unknown-setting".
+# For example PYTEST_ARGS="-n 2", GUARDS="unknown-setting" and BENCH="scheduler permits".
 # As many workers as there are cores.
 PYTEST_ARGS ?= -n auto
 GUARDS ?=
+BENCH ?=
 
 PY := $(VENV)/bin/python
 # Named by content, so that another branch's requirements are seen whatever the file times say.
@@ -25,7 +26,7 @@ help:
 	@echo "make test     the test suite, on SQLite and on a real PostgreSQL"
 	@echo "make check    format, lint, types, layers, migrations, templates, licences, sizes"
 	@echo "make guards   takes away one safeguard after the other and expects a test to fail"
-	@echo "make bench    measurements"
+	@echo "make bench    measurements, as tables for docs/performance.md"
 	@echo "make soak     many more examples, and cohort changes beside a live run at length"
 
 $(PY):
@@ -74,10 +75,7 @@ guards: $(DEV)
 	$(PY) -m scripts.guards $(GUARDS)
 
 bench: $(BASE)
-	@set -e; for file in benchmarks/[a-z]*.py; do \
-		test -e "$$file" || continue; \
-		echo "== $$file"; $(PY) -m "benchmarks.$$(basename "$$file" .py)"; \
-	done
+	@$(PY) -m benchmarks $(BENCH)
 
 # The property tests of the pure parts with twenty times the examples, and the long forms of what
 # takes its time beside a live run, on both databases.

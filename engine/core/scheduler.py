@@ -1,19 +1,23 @@
 """Who is next: every agent in exactly one place, and the longest-waiting one at the top.
 
 The scheduler knows numbers and times, no rules: `standing` judges, the loop tells the result
-here. Everything is O(log n); an entry whose generation is not the agent's is dropped when met.
+here. Everything is O(log n), but for a shift within one packed list; an entry whose generation is
+not the agent's is dropped when met, or swept out with others of its kind.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from enum import StrEnum
-from heapq import heappop, heappush
-from typing import TYPE_CHECKING
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
+
+Key = TypeVar("Key")
 
 
 class Place(StrEnum):
@@ -28,13 +32,17 @@ class Place(StrEnum):
 
 @dataclass(slots=True)
 class _Seat:
-    """One agent's place. A parked agent may have a `due` timer too; `generation` dates entries."""
+    """One agent's place. A parked agent may have a `due` timer too; `generation` dates entries.
+
+    `moved` is the number of the move by which it came among the ready, or left them last; 0 while
+    it has never been there.
+    """
 
     last_selected: int
     place: Place = Place.PARKED
     generation: int = 0
     eligible_since: datetime | None = None
-    n_others_then: int = 0
+    moved: int = 0
     due_at: datetime | None = None
 
 
@@ -52,7 +60,11 @@ class Grant:
 
 
 class Scheduler:
-    """The ready heap, ordered by `(last_selected, agent, generation)`, and the timer heap."""
+    """The ready heap, ordered by `(last_selected, agent, generation)`, and the timer heap.
+
+    Moves into and out of the ready are numbered; `_left` holds, ascending, those by which the agents
+    that are not ready now left, so that whoever met a wait is counted once, however often it came.
+    """
 
     def __init__(self, n_selections: int = 0) -> None:
         self.n_selections = n_selections
@@ -60,7 +72,8 @@ class Scheduler:
         self._ready: list[tuple[int, int, int]] = []
         self._timers: list[tuple[datetime, int, int]] = []
         self._n_ready = 0
-        self._n_became_ready = 0
+        self._n_moves = 0
+        self._left: list[int] = []
 
     def add(self, agent: int, last_selected: int) -> None:
         """Take in an agent, parked until it is judged; one that is known stays as it is."""
@@ -81,10 +94,12 @@ class Scheduler:
         seat.place = Place.READY
         seat.due_at = None
         seat.eligible_since = now
-        seat.n_others_then = self._n_ready - self._n_became_ready
+        if seat.moved:
+            del self._left[bisect_left(self._left, seat.moved)]
         self._n_ready += 1
-        self._n_became_ready += 1
-        heappush(self._ready, (seat.last_selected, agent, seat.generation))
+        self._n_moves += 1
+        seat.moved = self._n_moves
+        self._push(self._ready, (seat.last_selected, agent, seat.generation))
 
     def rest(self, agent: int, place: Place, due_at: datetime | None) -> None:
         """Put an agent aside: cooling or parked, with or without a timer, or out."""
@@ -95,7 +110,13 @@ class Scheduler:
         seat.place = place
         seat.due_at = due_at
         if due_at is not None:
-            heappush(self._timers, (due_at, agent, seat.generation))
+            self._push(self._timers, (due_at, agent, seat.generation))
+
+    def hasten(self, agent: int, due_at: datetime) -> None:
+        """Let the timer of an agent that was put aside fire at `due_at`, if it would not sooner."""
+        seat = self._seats[agent]
+        if seat.due_at is None or due_at < seat.due_at:
+            self.rest(agent, seat.place, due_at)
 
     def grant(self, now: datetime) -> Grant | None:
         """Select the agent that has waited longest by number of selections; None if none is ready.
@@ -109,7 +130,7 @@ class Scheduler:
         seat = self._seats[agent]
         assert seat.eligible_since is not None
         waited_seconds = (now - seat.eligible_since).total_seconds()
-        n_rivals = seat.n_others_then + self._n_became_ready
+        n_rivals = self._n_ready + len(self._left) - bisect_left(self._left, seat.moved)
         self._leave(seat)
         self.n_selections += 1
         seat.last_selected = self.n_selections
@@ -118,7 +139,7 @@ class Scheduler:
             number=self.n_selections,
             agent=agent,
             waited_seconds=waited_seconds,
-            n_rivals=min(n_rivals, len(self._seats)),
+            n_rivals=n_rivals,
         )
 
     def next_ready(self) -> int | None:
@@ -160,8 +181,19 @@ class Scheduler:
     def n_ready(self) -> int:
         return self._n_ready
 
+    def _push(self, heap: list[tuple[Key, int, int]], entry: tuple[Key, int, int]) -> None:
+        """Enter into a heap, which is swept when most of it may be dropped: each turn of an agent
+        can set its timer for midnight anew."""
+        heappush(heap, entry)
+        if len(heap) > 2 * len(self._seats):
+            heap[:] = [one for one in heap if one[2] == self._seats[one[1]].generation]
+            heapify(heap)
+
     def _leave(self, seat: _Seat) -> None:
         seat.generation += 1
         if seat.place is Place.READY:
             self._n_ready -= 1
+            self._n_moves += 1
+            seat.moved = self._n_moves
+            self._left.append(seat.moved)
         seat.eligible_since = None

@@ -49,8 +49,9 @@ class Standing:
 
     `due_at` is when a timer of the engine may give it work, `calendar_at` when the calendar may
     (midnight, a post timer, a pair's rest): idle waits for the first and not for the second.
-    `out` says it is out for good; `waits_for` are agents whose seats it waits for; `why` is the
-    reason that it has no work, in one word of the glossary.
+    `out` says it is out for good; `waits_for` are agents whose seats it waits for; `n_posts_wanted`
+    is how many new posts of agents would make it eligible at once (one of a person's does then), 0
+    if no post would; `why` is the reason that it has no work, in one word of the glossary.
     """
 
     work: tuple[Work, ...] = ()
@@ -58,6 +59,7 @@ class Standing:
     calendar_at: datetime | None = None
     out: bool = False
     waits_for: tuple[int, ...] = ()
+    n_posts_wanted: int = 0
     why: str = ""
 
 
@@ -118,6 +120,7 @@ class _Findings:
     due: list[datetime] = field(default_factory=list)
     calendar: list[datetime] = field(default_factory=list)
     waits_for: dict[int, None] = field(default_factory=dict)
+    n_posts_wanted: int = 0
     whys: list[str] = field(default_factory=list)
 
     def refused(self, refusal: Refusal) -> None:
@@ -150,6 +153,7 @@ def standing(world: World, agent: int, now: datetime, rules: Rules) -> Standing:
         due_at=min(found.due, default=None),
         calendar_at=min(found.calendar, default=None),
         waits_for=tuple(found.waits_for),
+        n_posts_wanted=0 if found.work else found.n_posts_wanted,
         why="" if found.work else next(iter(found.whys), "nothing_new"),
     )
 
@@ -179,6 +183,7 @@ def _find_scan(
     world: World, agent: int, now: datetime, config: RunConfig, found: _Findings
 ) -> None:
     unread = world.unread(agent, most=SCAN_CROWD)
+    found.n_posts_wanted = SCAN_CROWD - len(unread) if config.scan_delay_seconds > 0 else 1
     if not unread:
         return
     ripe_at = unread[0].at + timedelta(seconds=config.scan_delay_seconds)

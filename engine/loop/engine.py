@@ -33,7 +33,7 @@ from engine.loop.idle_threads import IdleThreads
 from engine.loop.outside import Outside
 from engine.loop.rebuild import world_from
 from engine.loop.tally import Tally
-from engine.loop.watch import Watch
+from engine.loop.watch import JUDGED_AT_ONCE, Watch
 from engine.turn.calls import Line
 
 if TYPE_CHECKING:
@@ -216,6 +216,9 @@ class Engine:
             chosen = self._grant(now)
             if chosen is not None:
                 return chosen
+            if self.scheduler.n_ready:
+                await asyncio.sleep(0)
+                continue
             if self._is_quiet() and self.watch.spent_cap:
                 return Ending(reason=EndReason(self.watch.spent_cap))
             if await self._is_idle():
@@ -223,8 +226,11 @@ class Engine:
             await self._wait(now)
 
     def _grant(self, now: datetime) -> tuple[Grant, Standing] | None:
-        """Select the longest waiting agent that is still eligible."""
-        while (agent := self.scheduler.next_ready()) is not None:
+        """Select the longest waiting agent that is still eligible, or look at so many in vain."""
+        for _ in range(JUDGED_AT_ONCE):
+            agent = self.scheduler.next_ready()
+            if agent is None:
+                return None
             found = self.watch.standing(agent, now)
             if not found.work:
                 self.watch.settle(agent, found, now)

@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING
 from engine.core.config import EMPTY_REST_SECONDS
 from engine.core.parked import Parked
 from engine.core.scheduler import Place, Scheduler
-from engine.core.standing import Standing, standing
+from engine.core.standing import Standing, Work, standing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
     from engine.core.draft import Concern
     from engine.core.participation import Rules
+    from engine.core.records import Root
     from engine.core.world import World
+
+#: So many agents are judged at a time; nothing else goes on meanwhile.
+JUDGED_AT_ONCE = 100
+#: The standing of an agent that may have any work until it is judged.
+UNJUDGED = Standing(work=tuple(Work))
 
 
 @dataclass(slots=True)
@@ -31,7 +37,8 @@ class Watch:
     """Puts every agent in its place. The scheduler holds the places, `standing` decides them.
 
     An agent is judged when its turn is over, when a timer fires, when an applied change concerns
-    it, and once more when a slot is granted.
+    it, and once more when a slot is granted. Of a crowd that one thing concerns each is ready
+    until then, unjudged; and who only waits for posts is not judged for each of them.
     """
 
     def __init__(self, world: World, rules: Rules, scheduler: Scheduler) -> None:
@@ -42,6 +49,7 @@ class Watch:
         self._naps: dict[int, _Nap] = {}
         self._stirred: set[int] = set()
         self._retries: dict[int, datetime] = {}
+        self._posts_wanted: dict[int, int] = {}
         self._soon: dict[int, None] = {}
         self._on_budget: dict[int, None] = {}
         self.whys: dict[int, str] = {}
@@ -75,19 +83,31 @@ class Watch:
 
     def judge(self, agent: int, now: datetime) -> Standing | None:
         """Put an agent where it belongs now; one in flight is judged when its turn is over."""
-        if agent not in self.scheduler:
-            self.scheduler.add(agent, self._world.state(agent).last_selected)
-        if self.scheduler.place(agent) is Place.IN_FLIGHT:
+        if self._is_in_flight(agent):
             return None
         found = self.standing(agent, now)
         self.settle(agent, found, now)
         return found
+
+    def _judge_all(self, agents: Collection[int], now: datetime) -> None:
+        """Judge a few; of more, each when a slot is granted, and ready until then."""
+        for agent in agents:
+            if len(agents) <= JUDGED_AT_ONCE:
+                self.judge(agent, now)
+            elif not self._is_in_flight(agent):
+                self.settle(agent, UNJUDGED, now)
+
+    def _is_in_flight(self, agent: int) -> bool:
+        if agent not in self.scheduler:
+            self.scheduler.add(agent, self._world.state(agent).last_selected)
+        return self.scheduler.place(agent) is Place.IN_FLIGHT
 
     def settle(self, agent: int, found: Standing, now: datetime) -> None:
         """Put an agent where its standing says."""
         self.whys[agent] = found.why
         self._on_budget.pop(agent, None)
         self._soon.pop(agent, None)
+        self._posts_wanted.pop(agent, None)
         self._parked.discard(agent)
         if found.work:
             self.scheduler.make_ready(agent, now)
@@ -100,6 +120,8 @@ class Watch:
             self._soon[agent] = None
         if found.why in {"call_cap", "money_cap"}:
             self._on_budget[agent] = None
+        if agent not in self._naps:
+            self._posts_wanted[agent] = found.n_posts_wanted
         self._parked.add(agent, self._world.reading_keys(agent), found.waits_for)
 
     def selected(self, agent: int, found: Standing) -> None:
@@ -113,44 +135,63 @@ class Watch:
 
     def timers_fired(self, now: datetime) -> None:
         """Judge those whose time has come; but for a cooldown, that is news to who sleeps."""
-        for agent in self.scheduler.fired(now):
-            if self.whys[agent] != "cooling":
-                self._stirred.add(agent)
-            self.judge(agent, now)
+        fired = self.scheduler.fired(now)
+        self._stirred.update(agent for agent in fired if self.whys[agent] != "cooling")
+        self._judge_all(fired, now)
 
     def concerned(self, concern: Concern, now: datetime) -> None:
         """Judge, in the order of the effects, those whom an applied change concerns."""
-        for agent in self._whom(concern):
-            self._stirred.add(agent)
-            if agent not in self.scheduler or self.scheduler.place(agent) is not Place.READY:
-                self.judge(agent, now)
+        agents = self._world.agents if concern.everybody else self._whom(concern)
+        self._stirred.update(agents)
+        self._judge_all([agent for agent in agents if not self._is_ready(agent)], now)
 
-    def _whom(self, concern: Concern) -> Iterable[int]:
-        if concern.everybody:
-            return tuple(self._world.agents)
+    def _is_ready(self, agent: int) -> bool:
+        return agent in self.scheduler and self.scheduler.place(agent) is Place.READY
+
+    def _whom(self, concern: Concern) -> dict[int, None]:
         agents = dict(concern.agents)
         for root in concern.roots:
-            agents.update(dict.fromkeys(self._parked.readers(self._world.publishing_keys(root))))
+            readers = dict.fromkeys(self._parked.readers(self._world.publishing_keys(root)))
+            self._stirred.update(readers)
+            agents.update((agent, None) for agent in readers if self._must_hear(agent, root))
         for agent in concern.seats:
             agents.update(dict.fromkeys(self._parked.waiting_for(agent)))
         return agents
 
+    def _must_hear(self, agent: int, root: Root) -> bool:
+        """Count a new root for an agent parked under its feed; tell whether it must be judged.
+
+        It need not be if it would have no work for any post, or not for this one; or if it waits
+        for more posts than that, or for this one to be old enough.
+        """
+        n_wanted = self._posts_wanted.get(agent)
+        if n_wanted is None or (n_wanted > 0 and not root.is_bot):
+            return True
+        if n_wanted == 0 or root.author == agent or root.addressed is not None:
+            return False
+        self._posts_wanted[agent] = n_wanted - 1
+        if n_wanted == 1:
+            return True
+        delay_seconds = self._rules.config.scan_delay_seconds
+        self.scheduler.hasten(agent, root.at + timedelta(seconds=delay_seconds))
+        self._soon[agent] = None
+        self.whys[agent] = "scan_delay"
+        return False
+
     def seats_returned(self, agent: int, now: datetime) -> None:
         """Judge those who wait for a seat that an agent's turn has given back."""
-        for other in self._parked.waiting_for(agent):
-            if other != agent:
-                self._stirred.add(other)
-                self.judge(other, now)
+        others = [other for other in self._parked.waiting_for(agent) if other != agent]
+        self._stirred.update(others)
+        self._judge_all(others, now)
 
     def budget_returned(self, now: datetime) -> None:
         """Judge those who wait for calls or money."""
-        for agent in tuple(self._on_budget):
-            self._stirred.add(agent)
-            self.judge(agent, now)
+        waiting = tuple(self._on_budget)
+        self._stirred.update(waiting)
+        self._judge_all(waiting, now)
 
     def everybody(self, now: datetime) -> None:
-        for agent in tuple(self._world.agents):
-            self.judge(agent, now)
+        self._judge_all(self._world.agents, now)
 
     # --- after a turn ----------------------------------------------------------------------------
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from engine.core.scheduler import Grant, Place, Scheduler
 from tests.core.facts import AT, later
 
@@ -49,15 +52,58 @@ def test_grant_tells_wait_and_rivals() -> None:
     assert scheduler.grant(later(9)) is None
 
 
-def test_rivals_are_never_more_than_all_agents() -> None:
-    scheduler = scheduler_of(1, 2)
+def test_rival_that_comes_again_and_again_is_counted_once() -> None:
+    scheduler = scheduler_of(1, 2, 3)
     scheduler.make_ready(2, AT)
     for second in range(5):
         scheduler.make_ready(1, later(second))
         scheduler.rest(1, Place.PARKED, None)
+    scheduler.make_ready(3, later(9))
     grant = scheduler.grant(later(9))
     assert grant is not None
-    assert grant.n_rivals == 2
+    assert (grant.agent, grant.n_rivals) == (2, 3)
+
+
+def test_rival_that_was_selected_and_waits_again_is_counted_once() -> None:
+    scheduler = scheduler_of(1, 2, 3, 4)
+    for agent in (1, 2):
+        scheduler.make_ready(agent, AT)
+    for _ in range(3):
+        grant = scheduler.grant(later(1))
+        assert grant is not None
+        scheduler.rest(grant.agent, Place.PARKED, None)
+        scheduler.make_ready(grant.agent, later(1))
+        assert grant.n_rivals == 2
+
+
+def test_agent_that_left_before_a_wait_is_no_rival_of_it() -> None:
+    scheduler = scheduler_of(1, 2)
+    scheduler.make_ready(1, AT)
+    scheduler.rest(1, Place.PARKED, None)
+    scheduler.make_ready(2, later(1))
+    grant = scheduler.grant(later(2))
+    assert grant is not None
+    assert (grant.agent, grant.n_rivals) == (2, 1)
+
+
+@given(
+    moves=st.lists(st.tuples(st.sampled_from(["ready", "rest", "grant"]), st.integers(1, 5))),
+)
+def test_rivals_are_those_who_were_ready_meanwhile(moves: list[tuple[str, int]]) -> None:
+    """Against a set for each wait, into which everybody who is ready is put after each move."""
+    scheduler = scheduler_of(0, 0, 0, 0, 0)
+    met: dict[int, set[int]] = {}
+    for move, agent in moves:
+        if move == "ready" and scheduler.place(agent) is not Place.READY:
+            scheduler.make_ready(agent, AT)
+            met[agent] = set()
+        elif move == "rest":
+            scheduler.rest(agent, Place.PARKED, None)
+            met.pop(agent, None)
+        elif move == "grant" and (grant := scheduler.grant(AT)) is not None:
+            assert grant.n_rivals == len(met.pop(grant.agent))
+        for others in met.values():
+            others.update(met)
 
 
 def test_agent_that_is_ready_keeps_its_waiting_time() -> None:
@@ -99,6 +145,16 @@ def test_timer_that_was_replaced_is_dropped() -> None:
     assert scheduler.next_due() is None
 
 
+def test_timer_is_hastened_and_never_put_off() -> None:
+    scheduler = scheduler_of(1, 2)
+    scheduler.rest(1, Place.PARKED, later(40))
+    scheduler.hasten(1, later(30))
+    scheduler.hasten(1, later(50))
+    scheduler.hasten(2, later(60))
+    assert scheduler.next_due() == later(30)
+    assert scheduler.fired(later(60)) == [1, 2]
+
+
 def test_ready_agent_has_no_timer() -> None:
     scheduler = scheduler_of(1)
     scheduler.rest(1, Place.PARKED, later(10))
@@ -112,6 +168,21 @@ def test_same_rest_again_makes_no_second_entry() -> None:
     for _ in range(3):
         scheduler.rest(1, Place.PARKED, later(10))
     assert len(scheduler._timers) == 1
+
+
+def test_entries_that_no_longer_count_are_swept() -> None:
+    scheduler = scheduler_of(1, 2, 3)
+    scheduler.rest(2, Place.PARKED, later(50))
+    for second in range(100):
+        scheduler.make_ready(3, AT)
+        scheduler.rest(3, Place.PARKED, later(100 + second))
+        scheduler.make_ready(1, AT)
+        scheduler.rest(1, Place.PARKED, later(1000 + second))
+    assert len(scheduler._ready) <= 6
+    assert len(scheduler._timers) <= 6
+    assert scheduler.fired(later(5000)) == [2, 3, 1]
+    scheduler.make_ready(1, AT)
+    assert scheduler.next_ready() == 1
 
 
 def test_agent_that_is_known_stays_as_it_is() -> None:

@@ -56,7 +56,7 @@ def judge(facts: World, judged_by: Rules | None = None, **settings: Any) -> Stan
 
 
 def test_agent_with_nothing_to_do_waits_for_midnight() -> None:
-    assert judge(quiet()) == Standing(calendar_at=MIDNIGHT, why="daily_posts")
+    assert judge(quiet()) == Standing(calendar_at=MIDNIGHT, n_posts_wanted=1, why="daily_posts")
 
 
 def test_agent_that_is_not_active_is_out() -> None:
@@ -131,7 +131,9 @@ def test_unread_root_is_work_when_it_is_ripe() -> None:
     facts = quiet()
     add_root(facts, 1, author=2, at=later(-29))
     found = judge(facts, scan_delay_seconds=30)
-    assert found == Standing(due_at=later(1), calendar_at=MIDNIGHT, why="scan_delay")
+    assert found == Standing(
+        due_at=later(1), calendar_at=MIDNIGHT, n_posts_wanted=9, why="scan_delay"
+    )
     assert judge(facts, scan_delay_seconds=29).work == (Work.SCAN,)
 
 
@@ -170,14 +172,14 @@ def test_invitation_that_cannot_be_taken_up_now_says_what_it_waits_for() -> None
     judged_by = rules(active_thread_threshold=1, pair_rest_seconds=60)
     judged_by.claims.take_seat(2, 9)
     assert judge(facts, judged_by) == Standing(
-        calendar_at=later(50), waits_for=(2,), why="partner_full"
+        calendar_at=later(50), waits_for=(2,), n_posts_wanted=1, why="partner_full"
     )
 
 
 def test_post_is_work_when_its_timer_has_come() -> None:
     facts = world(2)
     facts.states[1] = AgentState(next_post_at=later(1))
-    assert judge(facts) == Standing(calendar_at=later(1), why="post_timer")
+    assert judge(facts) == Standing(calendar_at=later(1), n_posts_wanted=1, why="post_timer")
     facts.states[1] = AgentState(next_post_at=AT)
     assert judge(facts).work == (Work.POST,)
 
@@ -195,7 +197,9 @@ def test_banked_post_needs_a_seat_of_ones_own() -> None:
     add_root(facts, 1, author=None)
     facts.states[1] = replace(WRITTEN, bank=(1,), cursor=1)
     found = judge(facts, active_thread_threshold=0)
-    assert found == Standing(calendar_at=MIDNIGHT, waits_for=(1,), why="daily_posts")
+    assert found == Standing(
+        calendar_at=MIDNIGHT, waits_for=(1,), n_posts_wanted=1, why="daily_posts"
+    )
 
 
 def test_banked_post_that_cannot_be_answered_now_says_what_it_waits_for() -> None:
@@ -204,7 +208,9 @@ def test_banked_post_that_cannot_be_answered_now_says_what_it_waits_for() -> Non
     add_root(facts, 4, author=2)
     facts.states[1] = replace(WRITTEN, bank=(4,), cursor=4)
     found = judge(facts, active_thread_threshold=1)
-    assert found == Standing(calendar_at=MIDNIGHT, waits_for=(2,), why="daily_posts")
+    assert found == Standing(
+        calendar_at=MIDNIGHT, waits_for=(2,), n_posts_wanted=1, why="daily_posts"
+    )
 
 
 def test_banked_yields_known_roots_with_their_refusals() -> None:

@@ -22,6 +22,7 @@ from engine.core.chance import keyed_random
 from engine.core.effects import TurnOutcome
 from engine.core.errors import TransientLlmError, UnusableAnswer
 from engine.core.records import Status
+from engine.loop import engine, watch
 from engine.ports.llm import Decision, LlmRequest
 from engine.store.memory import Tables
 from tests.runtime.observer import Observer
@@ -149,21 +150,27 @@ def grouped(n_agents: int, policy: str, n_cohorts: int) -> Society:
 
 
 @settings(max_examples=settings().max_examples // 7, suppress_health_check=[HealthCheck.too_slow])
-@given(made_of=societies, weather=weathers, values=run_settings)
+@given(made_of=societies, weather=weathers, values=run_settings, crowd=st.sampled_from([1, 100]))
 def test_selection_keeps_its_laws_in_random_societies(
-    made_of: dict[str, Any], weather: Weather, values: dict[str, Any]
+    made_of: dict[str, Any], weather: Weather, values: dict[str, Any], crowd: int
 ) -> None:
-    """Order, full slots, one turn at a time, cooldown, the number of slots, the bound of a wait."""
-    played, observer = observed(
-        grouped(**made_of),
-        weather.people,
-        script=weather.script,
-        latency=weather.latency,
-        until_idle=False,
-        max_turns=40,
-        max_minutes=60,
-        **values,
-    )
+    """Order, full slots, one turn at a time, cooldown, the number of slots, the bound of a wait.
+
+    Also where two agents are a crowd already, of whom each is judged when a slot is granted.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(watch, "JUDGED_AT_ONCE", crowd)
+        patch.setattr(engine, "JUDGED_AT_ONCE", crowd)
+        played, observer = observed(
+            grouped(**made_of),
+            weather.people,
+            script=weather.script,
+            latency=weather.latency,
+            until_idle=False,
+            max_turns=40,
+            max_minutes=60,
+            **values,
+        )
     figures = played.engine.figures
     assert figures.longest_wait_seconds >= observer.longest_wait_seconds
     assert figures.longest_wait_seconds <= figures.wait_bound_seconds

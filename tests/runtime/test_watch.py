@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -10,14 +13,12 @@ from engine.core.draft import Concern
 from engine.core.participation import Rules
 from engine.core.records import AgentState, Channel, Visibility
 from engine.core.scheduler import Place, Scheduler
+from engine.core.standing import Standing, standing
+from engine.core.world import World
 from engine.loop.watch import Watch
 from tests.core.facts import AT, add_invitation, add_root, add_thread, later, rules, world
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from engine.core.participation import Rules
-    from engine.core.world import World
+from tests.runtime.parts import at_home
+from tests.runtime.society import Live, play
 
 
 def watch_of(facts: World, judged_by: Rules | None = None) -> Watch:
@@ -182,6 +183,124 @@ def test_root_touches_only_those_who_read_its_feed(author: int | None, woken: li
     watch = watch_of(facts)
     watch.concerned(Concern(roots=[add_root(facts, 1, author=author)]), AT)
     assert list(watch.scheduler.agents(Place.READY)) == woken
+
+
+# --- posts that only few wake for ---------------------------------------------------------------
+
+
+def watch_with_scan_delay(facts: World) -> Watch:
+    return watch_of(facts, rules(scan_delay_seconds=30))
+
+
+def post(watch: Watch, facts: World, seq: int, author: int | None, **fields: Any) -> None:
+    """Let a root come in `seq` seconds after the start."""
+    root = add_root(facts, seq, author, at=later(seq), **fields)
+    watch.concerned(Concern(roots=[root]), later(seq))
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the agents that are judged from now on, as they are."""
+    seen: list[int] = []
+
+    def counted(facts: World, agent: int, now: datetime, judged_by: Rules) -> Standing:
+        seen.append(agent)
+        return standing(facts, agent, now, judged_by)
+
+    monkeypatch.setattr("engine.loop.watch.standing", counted)
+    return seen
+
+
+def test_posts_wake_a_reader_when_a_crowd_of_them_waits(judged: list[int]) -> None:
+    facts = quiet_world()
+    watch = watch_with_scan_delay(facts)
+    judged.clear()
+    for seq in range(1, 10):
+        post(watch, facts, seq, author=3)
+    assert judged == []
+    assert (watch.scheduler.place(1), watch.whys[1]) == (Place.PARKED, "scan_delay")
+    post(watch, facts, 10, author=3)
+    assert judged == [1, 2]
+    assert watch.scheduler.place(1) is Place.READY
+
+
+def test_first_post_wakes_a_reader_when_it_is_old_enough() -> None:
+    facts = quiet_world()
+    watch = watch_with_scan_delay(facts)
+    before = watch.has_timer_of_ours
+    post(watch, facts, 4, author=3)
+    post(watch, facts, 5, author=3)
+    assert (before, watch.has_timer_of_ours) == (False, True)
+    assert watch.scheduler.next_due() == later(34)
+    watch.timers_fired(later(34))
+    assert list(watch.scheduler.agents(Place.READY)) == [1, 2]
+
+
+def test_post_of_a_person_wakes_a_reader_that_waits_for_a_crowd() -> None:
+    facts = quiet_world()
+    watch = watch_with_scan_delay(facts)
+    post(watch, facts, 1, author=3)
+    post(watch, facts, 2, author=None)
+    assert list(watch.scheduler.agents(Place.READY)) == [1, 2, 3]
+
+
+def test_post_to_somebody_else_is_no_post_to_wait_for(judged: list[int]) -> None:
+    facts = quiet_world()
+    watch = watch_of(facts)
+    judged.clear()
+    post(watch, facts, 1, author=3, addressed=2)
+    assert judged == []
+    post(watch, facts, 2, author=3)
+    assert judged == [1, 2]
+
+
+def test_agent_that_may_do_nothing_now_is_not_judged_for_a_post(judged: list[int]) -> None:
+    facts = quiet_world()
+    facts.states[1] = AgentState(ended_at=AT)
+    watch = watch_of(facts, rules(turn_delay_seconds=60))
+    judged.clear()
+    post(watch, facts, 1, author=3)
+    assert judged == [2]
+    assert watch.scheduler.place(1) is Place.COOLING
+    watch.timers_fired(later(60))
+    assert watch.scheduler.place(1) is Place.READY
+
+
+# --- crowds -------------------------------------------------------------------------------------
+
+
+def test_crowd_is_ready_until_each_is_judged(judged: list[int]) -> None:
+    facts = world(300)
+    for one in facts.agents:
+        facts.states[one] = AgentState(next_post_at=later(900))
+    watch = watch_of(facts)
+    assert (judged, watch.scheduler.n_ready) == ([], 300)
+    watch.concerned(Concern(everybody=True), AT)
+    assert judged == []
+    watch.judge(1, AT)
+    assert (judged, watch.scheduler.place(1)) == ([1], Place.PARKED)
+
+
+def test_crowd_leaves_who_is_in_flight_alone() -> None:
+    facts = world(300)
+    watch = watch_of(facts)
+    assert select(watch, AT) == 1
+    watch.everybody(AT)
+    assert watch.scheduler.place(1) is Place.IN_FLIGHT
+
+
+def test_crowd_without_work_holds_nobody_up(judged: list[int]) -> None:
+    """Nobody of a thousand may do anything: they are judged in parts, and others go on between."""
+    n_judged: list[int] = []
+
+    async def look(live: Live) -> None:
+        while True:
+            n_judged.append(len(judged))
+            await asyncio.sleep(0)
+
+    played = play(at_home(1000), look, daily_posts=0)
+    assert (played.reason, len(judged)) == ("idle", 1000)
+    assert max(after - before for before, after in pairwise(n_judged)) == 100
 
 
 def test_change_of_unknown_reach_concerns_everybody() -> None:
