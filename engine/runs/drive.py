@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from django.conf import settings
-from django.db import connection, connections
+from django.db import connection
 from django.utils import timezone
 
 from engine.build import build
@@ -57,6 +57,7 @@ def drive(begun: Begun, observer: Observer, stops: Stops | None = None) -> Drive
     """
     driver = _Driver(begun, observer, stops or Stops())
     with ExitStack() as shown:
+        shown.callback(begun.liveness.release)
         ending = driver.drive(shown)
         is_ours = end(
             begun.run_id,
@@ -145,8 +146,11 @@ class _Driver:
             self._observer.beat(engine)
 
         def beat() -> Beat:
+            self._begun.liveness.use()
+            found = parts.store.beat()
+            self._begun.liveness.keep()
             if engine.is_stopping:
                 mark_stopping(self._begun.run_id, token=self._begun.token)
-            return parts.store.beat()
+            return found
 
-        return Pulse(beat, heard, seconds=settings.SIM_PULSE_SECONDS, close=connections.close_all)
+        return Pulse(beat, heard, seconds=settings.SIM_PULSE_SECONDS)

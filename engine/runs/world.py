@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from cohorts.audit import Action, change
@@ -29,9 +30,13 @@ def begin_named(
     run is refused (`RunRefused`: also for a name, or a channel, that cannot be one), nothing of
     this is written.
     """
-    with change(who):
-        simulation = _simulation_named(name, channels=channels, fresh=fresh, who=who)
-        return begin(simulation, config, who=who)
+    with ExitStack() as undo:
+        with change(who):
+            simulation = _simulation_named(name, channels=channels, fresh=fresh, who=who)
+            begun = begin(simulation, config, who=who)
+            undo.callback(begun.liveness.release)
+        undo.pop_all()
+    return begun
 
 
 def _simulation_named(name: str, *, channels: Sequence[str], fresh: bool, who: str) -> Simulation:
