@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.runs.drive import Driven, Observer, drive
+from engine.runs.drive import Driven, EndUnwritten, Observer, drive
 from engine.runs.report import report
 from engine.runs.start import Begun, RunIsLive, RunRefused, begin, resume
 from engine.runs.stops import Stops
@@ -11,6 +11,7 @@ from engine.runs.world import begin_named, fresh_world
 __all__ = [
     "Begun",
     "Driven",
+    "EndUnwritten",
     "Observer",
     "RunIsLive",
     "RunRefused",

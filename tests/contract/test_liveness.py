@@ -88,13 +88,11 @@ def test_lock_is_taken_again_after_its_connection_was_lost(taken: dict[int, Live
     seen: list[bool] = []
 
     def beat() -> None:
-        taken[7].use()
         for _ in range(3):
-            taken[7].keep()
-            seen.append(lives(7))
-            connection.close()
-            if connection.vendor == "postgresql":
+            with taken[7].beating():
+                connection.close()
                 connection.ensure_connection()
+            seen.append(lives(7))
 
     pulse = threading.Thread(target=beat)
     pulse.start()

@@ -11,7 +11,8 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
-from contextlib import suppress
+import threading
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,17 +47,28 @@ class Liveness:
         self.taken_at = boot_seconds()
         self._connection = connections.create_connection(DEFAULT_DB_ALIAS)
         self._connection.inc_thread_sharing()
+        self._in_use = threading.Lock()
+        self._is_released = False
 
-    def use(self) -> None:
-        """Make the connection that of the calling thread."""
-        connections[DEFAULT_DB_ALIAS] = self._connection
-
-    def keep(self) -> None:
-        """Take the lock again if the connection has lost it; to be called at every beat."""
+    @contextmanager
+    def beating(self) -> Iterator[None]:
+        """Give the calling thread the connection for one beat; keep the lock after it."""
+        with self._in_use:
+            connections[DEFAULT_DB_ALIAS] = self._connection
+            yield
+            self._keep()
+        if self._is_released:
+            self._connection.close()
 
     def release(self) -> None:
-        """Give the lock back, and close the connection."""
-        self._connection.close()
+        """Give the lock back and close the connection: at once, or after a beat that hangs in it."""
+        self._is_released = True
+        if self._in_use.acquire(blocking=False):
+            self._connection.close()
+            self._in_use.release()
+
+    def _keep(self) -> None:
+        """Take the lock again if the connection has lost it."""
 
 
 class _FileLiveness(Liveness):
@@ -91,7 +103,7 @@ class _SessionLiveness(Liveness):
             self._session = self._connection.connection
         return is_taken
 
-    def keep(self) -> None:
+    def _keep(self) -> None:
         """After a reconnect the server may still have the old session; then it is tried again."""
         if self._connection.connection is not self._session:
             self.take()
