@@ -177,6 +177,13 @@ def signalled_run(*words: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @contextmanager
+def noted_run(file: str, *words: str, **more: str) -> Iterator[subprocess.Popen[str]]:
+    """Start `runsim` whose model writes a byte to a file as each call arrives."""
+    with _process(sys.executable, "-m", "tests.noted_run", file, *words, **more) as process:
+        yield process
+
+
+@contextmanager
 def _process(*command: str, **more: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         command,

@@ -21,7 +21,7 @@ Told = TypeVar("Told")
 log = logging.getLogger(__name__)
 
 #: At the end a beat that is under way is waited for this long, in seconds.
-LAST_BEAT_SECONDS = 5.0
+LAST_BEAT_SECONDS = 1.0
 
 
 class Pulse:

@@ -7,7 +7,6 @@ import socket
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
-from math import ceil
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -20,6 +19,13 @@ from engine.core.config import RunConfig
 from engine.models import LlmCall, Run, RunControl, RunLease, Turn
 from engine.models.runs import LIVE
 from engine.runs.end import interrupt
+from engine.runs.refusals import (
+    RunIsLive,
+    RunRefused,
+    live_sentence,
+    naming_who_locks,
+    quicker_sentence,
+)
 from engine.store.database import (
     LeaseState,
     Liveness,
@@ -38,14 +44,6 @@ if TYPE_CHECKING:
 
 #: A server hears of a process's death within some milliseconds; it is given this long.
 DEATH_SECONDS = 0.5
-
-
-class RunRefused(Exception):
-    """A run that cannot begin; the message is one sentence for the person who asked."""
-
-
-class RunIsLive(RunRefused):
-    """The simulation has a live run; the message names it, its host and its state."""
 
 
 class _TakenMeanwhile(Exception):
@@ -110,6 +108,7 @@ def begin(simulation: Simulation, config: RunConfig, *, who: str) -> Begun:
     )
 
 
+@naming_who_locks()
 def resume(
     simulation: Simulation,
     *,
@@ -128,7 +127,7 @@ def resume(
         raise RunRefused(f"No run of {simulation.name} is paused: start one without --resume.")
     if run.status != Run.Status.PAUSED:
         if is_driven(simulation.pk, lease):
-            raise RunIsLive(_live_sentence(simulation, run, lease))
+            raise RunIsLive(live_sentence(simulation, run, lease))
         raise RunRefused(f"Run {run.pk} of {simulation.name} died: start one without --resume.")
     raised = {"max_calls": max_calls, "max_nano_usd": max_nano_usd}
     raised = {name: cap for name, cap in raised.items() if cap is not None}
@@ -169,9 +168,9 @@ def clear_the_way(simulation: Simulation) -> LeaseState:
     if live is None:
         return lease
     if live.status == Run.Status.PAUSED or is_driven(simulation.pk, lease):
-        raise RunIsLive(_live_sentence(simulation, live, lease))
+        raise RunIsLive(live_sentence(simulation, live, lease))
     if not interrupt(live, lease):
-        raise RunIsLive(_quicker_sentence(simulation))
+        raise RunIsLive(quicker_sentence(simulation))
     return read_lease(simulation.pk)
 
 
@@ -203,7 +202,7 @@ def _coming_alive(simulation: Simulation, lease: LeaseState) -> Iterator[Livenes
             with transaction.atomic():
                 yield liveness
         except (IntegrityError, _TakenMeanwhile) as error:
-            raise RunIsLive(_quicker_sentence(simulation)) from error
+            raise RunIsLive(quicker_sentence(simulation)) from error
         undo.pop_all()
 
 
@@ -265,25 +264,3 @@ def _spent(run: Run) -> tuple[Spending, ...]:
     calls = LlmCall.objects.filter(run=run).order_by("agent").values_list("agent")
     sums = calls.annotate(n=Count("id"), cost=Sum("cost_nano_usd", default=0))
     return tuple(Spending(agent=agent, n_calls=n, nano_usd=cost) for agent, n, cost in sums)
-
-
-def _quicker_sentence(simulation: Simulation) -> str:
-    """Return the sentence about the run that began while ours did."""
-    live = Run.objects.filter(simulation=simulation, status__in=LIVE).first()
-    if live is None:
-        return f"Another run of {simulation.name} began and ended at this moment: try again."
-    return _live_sentence(simulation, live, read_lease(simulation.pk))
-
-
-def _live_sentence(simulation: Simulation, run: Run, lease: LeaseState) -> str:
-    if run.status == Run.Status.PAUSED:
-        return (
-            f"Run {run.pk} of {simulation.name} is paused ({run.end_reason}): go on with "
-            "`runsim --resume`, or stop it."
-        )
-    where = f" on {lease.owner}" if lease.owner else ""
-    ends = f" (its lease ends in {ceil(lease.seconds_left)} s unless it renews it)"
-    return (
-        f"Run {run.pk} of {simulation.name} is {run.status}{where}"
-        f"{'' if lease.is_expired else ends}: stop it first."
-    )

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from cohorts.audit import Action, change
 from cohorts.names import CHANNEL_LIKE, CHANNEL_PATTERN, SLUG_LIKE, SLUG_PATTERN
 from engine.models import Channel, ChannelMember, RosterEntry, Simulation
-from engine.runs.start import Begun, RunIsLive, RunRefused, begin, clear_the_way
+from engine.runs.refusals import RunIsLive, RunRefused, naming_who_locks
+from engine.runs.start import Begun, begin, clear_the_way
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 FIRST_CHANNEL = "general"
 
 
+@naming_who_locks()
 def begin_named(
     name: str, config: RunConfig, *, channels: Sequence[str] = (), fresh: bool = False, who: str
 ) -> Begun:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from engine.store.database.lease import LeaseState, give_back_lease, read_lease, take_lease
-from engine.store.database.liveness import Liveness, is_driven, take_liveness
-from engine.store.database.session import Patience
+from engine.store.database.liveness import Liveness, is_alive, is_driven, take_liveness
+from engine.store.database.session import Patience, passes
 from engine.store.database.store import DjangoStore
 from engine.store.database.threads import DatabaseWorker
 from engine.store.database.topology import write_snapshot
@@ -16,7 +16,9 @@ __all__ = [
     "Liveness",
     "Patience",
     "give_back_lease",
+    "is_alive",
     "is_driven",
+    "passes",
     "read_lease",
     "take_lease",
     "take_liveness",
