@@ -44,7 +44,9 @@ class Brake:
         self._end_now(Ending(reason=EndReason.INTERRUPTED, sentence=sentence))
 
     def _end_now(self, ending: Ending) -> None:
-        self.ending = ending
+        """The first of these endings is the cause of those that follow it."""
+        if self.ending is None or self.ending.reason not in OVERRIDING:
+            self.ending = ending
         self._hurry.set()
         self._changed.set()
 
