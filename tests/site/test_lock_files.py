@@ -64,7 +64,8 @@ def test_question_makes_no_file() -> None:
 def test_file_that_its_last_holder_removed_in_between_is_made_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    lock_it, removed = liveness._lock, []
+    lock_it = liveness._lock
+    removed: list[int] = []
 
     def remove_first(handle: int, kind: int) -> bool:
         if not removed:
