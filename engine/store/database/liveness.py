@@ -53,12 +53,14 @@ class Liveness:
     @contextmanager
     def beating(self) -> Iterator[None]:
         """Give the calling thread the connection for one beat; keep the lock after it."""
-        with self._in_use:
-            connections[DEFAULT_DB_ALIAS] = self._connection
-            yield
-            self._keep()
-        if self._is_released:
-            self._connection.close()
+        try:
+            with self._in_use:
+                connections[DEFAULT_DB_ALIAS] = self._connection
+                yield
+                self._keep()
+        finally:
+            if self._is_released:
+                self._connection.close()
 
     def release(self) -> None:
         """Give the lock back and close the connection: at once, or after a beat that hangs in it."""
