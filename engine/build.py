@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 LLMS = ("offline",)
 CHATS = ("local",)
 CLOCKS = ("real", "virtual")
+#: A database that does not answer is waited for as long as this many leases.
+PATIENCE_LEASES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +41,18 @@ class Parts:
 
 
 def build(
-    *, simulation_id: int, run_id: int, token: int, config: RunConfig, starts_at: datetime
+    *,
+    simulation_id: int,
+    run_id: int,
+    token: int,
+    config: RunConfig,
+    starts_at: datetime,
+    taken_at: float,
 ) -> Parts:
-    """Make the parts of one run that holds the lease `token`; a virtual clock begins at
-    `starts_at`."""
+    """Make the parts of one run that holds the lease `token` since `taken_at` (since boot).
+
+    A virtual clock begins at `starts_at`.
+    """
     virtual = config.clock == "virtual"
     clock = VirtualClock(starts_at) if virtual else RealClock()
     return Parts(
@@ -55,6 +65,8 @@ def build(
             policy=config.policy,
             lease_seconds=settings.SIM_LEASE_SECONDS,
             renew_seconds=settings.SIM_LEASE_RENEW_SECONDS,
+            taken_at=taken_at,
+            patience_seconds=PATIENCE_LEASES * settings.SIM_LEASE_SECONDS,
         ),
         loop_factory=VirtualLoop if virtual else asyncio.new_event_loop,
     )

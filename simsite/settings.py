@@ -105,6 +105,15 @@ SQLITE = {
     }
 }
 POSTGRESQL = {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
+# A connection to a host that is gone must fail well within a lease, not in minutes (seconds; the
+# last one milliseconds).
+POSTGRESQL_OPTIONS = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
 DATABASES = {
     "default": env.database("DATABASE_URL", base=BASE_DIR, default=VAR_DIR / "sim.sqlite3")
 }
@@ -113,6 +122,7 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     Path(DATABASES["default"]["NAME"]).parent.mkdir(parents=True, exist_ok=True)
 else:
     DATABASES["default"] |= POSTGRESQL
+    DATABASES["default"]["OPTIONS"] = POSTGRESQL_OPTIONS | DATABASES["default"].get("OPTIONS", {})
 
 STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"

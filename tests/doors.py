@@ -23,7 +23,8 @@ from django.db import connection
 from cohorts.models import Agent, Cohort
 from cohorts.operations import add_members, create_cohort, save_agent
 from engine.management.commands.runsim import Command
-from engine.models import Channel, Simulation
+from engine.models import Channel, Run, Simulation
+from engine.store.database import read_lease, take_lease, take_liveness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -98,6 +99,22 @@ class Told:
         return found
 
 
+@contextmanager
+def driver_elsewhere(run: Run, *, seconds: float = 60.0) -> Iterator[int]:
+    """Let a live driver on another host have the run; its token."""
+    known = read_lease(run.simulation_id).token
+    liveness = take_liveness(run.simulation_id, known + 1)
+    assert liveness is not None
+    try:
+        token = take_lease(
+            run.simulation_id, run.pk, known_token=known, owner="elsewhere:7", seconds=seconds
+        )
+        assert token is not None
+        yield token
+    finally:
+        liveness.release()
+
+
 def runsim(*words: str) -> Told:
     """Run the command in this process, as the command line does."""
     out, err = io.StringIO(), io.StringIO()
@@ -156,6 +173,13 @@ def eager_run(*words: str) -> Iterator[subprocess.Popen[str]]:
 def signalled_run(*words: str) -> Iterator[subprocess.Popen[str]]:
     """Start `runsim` that gets a signal at a moment: the first two words."""
     with _process(sys.executable, "-m", "tests.signalled_run", *words) as process:
+        yield process
+
+
+@contextmanager
+def noted_run(file: str, *words: str, **more: str) -> Iterator[subprocess.Popen[str]]:
+    """Start `runsim` whose model writes a byte to a file as each call arrives."""
+    with _process(sys.executable, "-m", "tests.noted_run", file, *words, **more) as process:
         yield process
 
 

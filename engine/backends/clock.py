@@ -11,7 +11,7 @@ import asyncio
 import selectors
 import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar, TypeVarTuple, Unpack
 
@@ -37,6 +37,10 @@ class RealClock:
         """Wait for real seconds."""
         await asyncio.sleep(seconds)
 
+    def hold(self) -> AbstractContextManager[None]:
+        """Do nothing: real time goes on."""
+        return nullcontext()
+
 
 class VirtualClock:
     """`start` plus the time of the loop it is used in; one clock lives with one loop.
@@ -59,6 +63,12 @@ class VirtualClock:
     async def sleep(self, seconds: float) -> None:
         """Wait for virtual seconds."""
         await asyncio.sleep(seconds)
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Keep the time of the virtual loop still."""
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        return loop.hold()
 
 
 class _JumpingSelector(selectors.DefaultSelector):

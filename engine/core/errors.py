@@ -6,7 +6,9 @@
     │   ├── PermanentLlmError   no try will help (key, permission, model): the run fails
     │   └── UnusableAnswer      the model answered, and the answer cannot be used
     └── StoreError
-        ├── Fenced              another driver owns the simulation: stop at once
+        ├── StoreLost
+        │   ├── Fenced          another driver owns the simulation: stop at once
+        │   └── Unanswered      the database did not answer for as long as it was waited for
         ├── TopologyMoved       the group was checked under a version that is no longer in force
         └── RowRefused          the database refused a row of this group (integrity, data)
 
@@ -54,8 +56,16 @@ class StoreError(EngineError):
     """The store could not do what was asked."""
 
 
-class Fenced(StoreError):
+class StoreLost(StoreError):
+    """Nothing can be read or stored by this driver any more."""
+
+
+class Fenced(StoreLost):
     """The lease is no longer ours; nothing of the refused group was stored."""
+
+
+class Unanswered(StoreLost):
+    """The database did not answer; whether a group on its way was stored is not known."""
 
 
 class TopologyMoved(StoreError):

@@ -22,6 +22,11 @@ class Brake:
         self._grace_seconds = grace_seconds
         self._hurry = asyncio.Event()
 
+    @property
+    def is_hurried(self) -> bool:
+        """True once no turn is waited for any more: all are over, or were cancelled."""
+        return self._hurry.is_set()
+
     def stop(self, reason: EndReason = EndReason.STOPPED, sentence: str = "") -> None:
         """Select nobody any more; asked again, cancel the turns in flight at once."""
         if self.ending is not None:
@@ -39,7 +44,9 @@ class Brake:
         self._end_now(Ending(reason=EndReason.INTERRUPTED, sentence=sentence))
 
     def _end_now(self, ending: Ending) -> None:
-        self.ending = ending
+        """The first of these endings is the cause of those that follow it."""
+        if self.ending is None or self.ending.reason not in OVERRIDING:
+            self.ending = ending
         self._hurry.set()
         self._changed.set()
 
@@ -64,6 +71,7 @@ class Brake:
                 await asyncio.wait({*turns, hurry, grace}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             await cancel(hurry, grace)
+        self._hurry.set()
         await cancel(*turns)
 
 

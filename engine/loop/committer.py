@@ -27,7 +27,7 @@ from engine.core.effects import (
     Result,
     TurnRecord,
 )
-from engine.core.errors import Fenced, RowRefused, StoreError, TopologyMoved
+from engine.core.errors import RowRefused, StoreError, StoreLost, TopologyMoved
 from engine.core.group import Group
 from engine.loop.rebuild import world_from
 
@@ -96,7 +96,7 @@ class Committer:
         """Hand in and wait for the answer; `told` hears it first, also when the waiter is cancelled.
 
         A cancelled waiter waits on if its hand-in was taken, and is cancelled then. Raises what
-        ended the committer (`Fenced`, a database error) if nothing can be stored any more.
+        ended the committer (`StoreLost`, a database error) if nothing can be stored any more.
         """
         if self._failure is not None:
             raise self._failure
@@ -226,7 +226,7 @@ class Committer:
             draft = self._draft()
             prepare(draft, await newest_topology(self._store))
             await self._store_and_apply(draft)
-        except Fenced:
+        except StoreLost:
             raise
         except StoreError:
             log.exception("The newest topology could not be adopted.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from engine.core.effects import (
     Close,
     HandIn,
 )
-from engine.core.errors import Fenced, StoreError
+from engine.core.errors import Fenced, StoreError, Unanswered
 from engine.core.participation import Rules, debts
 from engine.core.records import Outcome, Status
 from engine.core.scheduler import Grant, Place, Scheduler
@@ -35,6 +36,7 @@ from engine.loop.rebuild import world_from
 from engine.loop.tally import Tally
 from engine.loop.watch import JUDGED_AT_ONCE, Watch
 from engine.turn.calls import Line
+from engine.turn.trust import Trust
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,11 +84,13 @@ class Engine:
 
     def _equip(self, store: Store, llm: Llm, wrote_at: datetime | None) -> None:
         """Make what works on the world: the door, the turns' conductor, the ear to the outside."""
+        self.trust = Trust(store, self.clock)
         self.line = Line(
             llm,
             budget=self.rules.budget,
             clock=self.clock,
             permits=self.config.max_llm_calls_in_flight,
+            trust=self.trust,
         )
         self.committer = Committer(
             self.world,
@@ -116,6 +120,11 @@ class Engine:
         )
 
     @property
+    def is_hurried(self) -> bool:
+        """True once no turn is waited for any more."""
+        return self._brake.is_hurried
+
+    @property
     def is_stopping(self) -> bool:
         """True once the run was asked to stop, and not only to pause: no more turns, to its end."""
         ending = self._brake.ending
@@ -123,8 +132,13 @@ class Engine:
 
     def heard(self, beat: Beat) -> None:
         """Act on what the pulse read."""
+        self.trust.heard()
         self.outside.heard(beat)
         self._changed.set()
+
+    def give_up(self, sentence: str) -> None:
+        """End the run now, as failed: the database does not answer."""
+        self._brake.fail(sentence)
 
     def stop(self, reason: EndReason = EndReason.STOPPED, sentence: str = "") -> None:
         """Select nobody any more; asked again, cancel the turns in flight at once."""
@@ -143,6 +157,8 @@ class Engine:
             await self._errands.finish()
         except Fenced as error:
             ending = Ending(reason=EndReason.INTERRUPTED, sentence=str(error))
+        except Unanswered as error:
+            ending = Ending(reason=EndReason.FAILED, sentence=str(error))
         except StoreError as error:
             log.exception("The run cannot go on.")
             sentence = f"The database failed: {error}"
@@ -226,9 +242,12 @@ class Engine:
             await self._wait(now)
 
     def _grant(self, now: datetime) -> tuple[Grant, Standing] | None:
-        """Select the longest waiting agent that is still eligible, or look at so many in vain."""
+        """Select the longest waiting agent that is still eligible, or look at so many in vain.
+
+        Nobody is selected while the lease is not trusted.
+        """
         for _ in range(JUDGED_AT_ONCE):
-            agent = self.scheduler.next_ready()
+            agent = self.scheduler.next_ready() if self.trust.holds else None
             if agent is None:
                 return None
             found = self.watch.standing(agent, now)
@@ -244,13 +263,15 @@ class Engine:
         return None
 
     async def _wait(self, now: datetime) -> None:
-        """Wait for a change, or for the earliest timer."""
+        """Wait for a change, or for the earliest timer; without trust, time may stand still."""
         times = [self.scheduler.next_due(), self._idle_threads.next_due(), self._ends_at]
         due_at = min((at for at in times if at is not None), default=None)
         seconds = None if due_at is None else max((due_at - now).total_seconds(), 0)
+        holding = nullcontext() if self.trust.holds else self.clock.hold()
         try:
-            async with asyncio.timeout(seconds):
-                await self._changed.wait()
+            with holding:
+                async with asyncio.timeout(seconds):
+                    await self._changed.wait()
         except TimeoutError:
             return
         self._changed.clear()
@@ -378,6 +399,8 @@ class Engine:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Fenced):
             self._brake.lose(str(error))
+        elif isinstance(error, Unanswered):
+            self._brake.fail(str(error))
         elif error is not None:
             log.error("The commit door failed.", exc_info=error)
             self._brake.fail(f"Nothing can be stored any more: {error}")

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
-from engine.core.errors import Fenced
+from engine.core.errors import Fenced, Unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -47,6 +47,8 @@ class Errands:
         self._changed.set()
         error = None if task.cancelled() else task.exception()
         # A lost lease is told by the committer itself.
-        if error is not None and not isinstance(error, Fenced):
+        if error is None or isinstance(error, Fenced):
+            return
+        if not isinstance(error, Unanswered):
             log.error("An errand of the loop failed.", exc_info=error)
-            self._fail(f"The run cannot go on: {error}")
+        self._fail(f"The run cannot go on: {error}")

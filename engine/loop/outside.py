@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from engine.core.effects import AgentChanged, Committed, HandIn
-from engine.core.errors import Fenced, StoreError
+from engine.core.errors import StoreError, StoreLost
 from engine.loop.committer import newest_topology
 from engine.loop.ending import EndReason
 from engine.ports.store import Beat, Wish
@@ -106,7 +106,7 @@ class Outside:
         """Adopt the topology of now; a failed reload keeps the last good one."""
         try:
             await self._committer.hand_in(await newest_topology(self._store))
-        except Fenced:
+        except StoreLost:
             raise
         except StoreError:
             log.exception("The topology could not be reloaded; the last good one stays in force.")

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from typing import TYPE_CHECKING, Self
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from engine.core.errors import Unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,14 +16,21 @@ if TYPE_CHECKING:
 
     from engine.ports.store import Beat
 
+Told = TypeVar("Told")
+
 log = logging.getLogger(__name__)
+
+#: At the end a beat that is under way is waited for this long, in seconds.
+LAST_BEAT_SECONDS = 1.0
 
 
 class Pulse:
     """Calls `beat` on its thread and `heard` on the loop with what it read; a context manager.
 
-    There is no other poller. A beat that fails is told once and tried again: whether the lease
-    is lost meanwhile is the store's to say.
+    There is no other poller. A beat that fails is told once and tried again. While none comes
+    through, `silent` is called on the loop with the seconds since the last one: counted in looks
+    of a second thread, so that time in which the whole process was stopped is not held against
+    the database.
     """
 
     def __init__(
@@ -29,19 +39,22 @@ class Pulse:
         heard: Callable[[Beat], None],
         *,
         seconds: float,
-        close: Callable[[], None] = lambda: None,
+        silent: Callable[[float], None] = lambda _: None,
     ) -> None:
         self._beat = beat
         self._heard = heard
+        self._silent = silent
         self._seconds = seconds
-        self._close = close
         self._loop = asyncio.get_running_loop()
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
+        self._beating = threading.Thread(target=self._run, name="pulse", daemon=True)
+        self._watching = threading.Thread(target=self._watch, name="pulse-watch", daemon=True)
         self._is_failing = False
+        self._n_looks = 0
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._beating.start()
+        self._watching.start()
         return self
 
     def __exit__(
@@ -51,18 +64,24 @@ class Pulse:
         trace: TracebackType | None,
     ) -> None:
         self._over.set()
-        self._thread.join()
+        self._watching.join()
+        # A beat may hang with its database; it must not hold up the end of the process.
+        self._beating.join(LAST_BEAT_SECONDS)
 
     def _run(self) -> None:
-        try:
-            while not self._over.wait(self._seconds):
-                self._once()
-        finally:
-            self._close()
+        """Beat at once, and then in every interval."""
+        self._once()
+        while not self._over.wait(self._seconds):
+            self._once()
 
     def _once(self) -> None:
         try:
             beat = self._beat()
+        except Unanswered as error:
+            if not self._is_failing:
+                log.warning("The database does not answer the pulse, which goes on: %s", error)
+            self._is_failing = True
+            return
         except Exception:
             # Whatever it is, the next beat may work, and the pulse must outlive it.
             if not self._is_failing:
@@ -70,4 +89,15 @@ class Pulse:
             self._is_failing = True
             return
         self._is_failing = False
-        self._loop.call_soon_threadsafe(self._heard, beat)
+        self._n_looks = 0
+        self._tell(self._heard, beat)
+
+    def _watch(self) -> None:
+        while not self._over.wait(self._seconds):
+            self._n_looks += 1
+            if self._n_looks > 1:
+                self._tell(self._silent, self._n_looks * self._seconds)
+
+    def _tell(self, listener: Callable[[Told], None], what: Told) -> None:
+        with suppress(RuntimeError):  # the loop may be closed before a beat that hung comes back
+            self._loop.call_soon_threadsafe(listener, what)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from datetime import datetime
 
 
@@ -17,4 +18,8 @@ class Clock(Protocol):
 
     async def sleep(self, seconds: float) -> None:
         """Wait until `seconds` of this clock's time have passed; let others run if not above 0."""
+        ...
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Keep time still inside, if this clock can, for a wait on something outside of it."""
         ...

@@ -141,6 +141,14 @@ class Beat:
 class Store(Protocol):
     """One simulation's rows, driven by one run."""
 
+    @property
+    def is_trusted(self) -> bool:
+        """Tell whether the lease is surely ours now: until 5/6 of it after its last renewal began.
+
+        True again as soon as a beat has renewed it, which it does only under our own token.
+        """
+        ...
+
     async def load(self) -> Loaded:
         """Read the snapshot a world is built from."""
         ...
@@ -154,7 +162,7 @@ class Store(Protocol):
 
         Raises `Fenced`, `TopologyMoved` or `RowRefused`; then nothing was stored. A lost
         connection or a lock is waited out here: the same group with the same number is sent until
-        its fate is known.
+        its fate is known, or until patience ends (`Unanswered`).
         """
         ...
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from engine.runs.drive import Driven, Observer, drive
+from engine.runs.drive import Driven, EndUnwritten, Observer, drive
+from engine.runs.refusals import RunIsLive, RunRefused
 from engine.runs.report import report
-from engine.runs.start import Begun, RunIsLive, RunRefused, begin, resume
+from engine.runs.start import Begun, begin, resume
 from engine.runs.stops import Stops
 from engine.runs.world import begin_named, fresh_world
 
 __all__ = [
     "Begun",
     "Driven",
+    "EndUnwritten",
     "Observer",
     "RunIsLive",
     "RunRefused",

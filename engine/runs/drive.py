@@ -6,16 +6,19 @@ import asyncio
 import logging
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from django.conf import settings
-from django.db import connection, connections
+from django.db import connection
 from django.utils import timezone
 
-from engine.build import build
+from engine.build import PATIENCE_LEASES, build
+from engine.core.errors import StoreError, Unanswered
 from engine.loop.ending import Ending, EndReason
 from engine.loop.engine import Engine
 from engine.loop.pulse import Pulse
+from engine.runs.closing import insist
 from engine.runs.end import end, mark_stopping
 from engine.runs.stops import Stops
 
@@ -26,9 +29,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: A run that was asked to stop waits as many leases for a database that does not answer,
+STOPPED_LEASES = 1
+#: and one that was asked twice, or has given up, as many seconds.
+HURRIED_SECONDS = 2.0
+
 _TAKEN_OVER = Ending(
     reason=EndReason.INTERRUPTED, sentence="Another driver has taken this simulation over."
 )
+
+
+class EndUnwritten(Exception):
+    """A run is over and its row could not say so; the message is for the person who ran it."""
 
 
 class Observer(AbstractContextManager[object], Protocol):
@@ -53,18 +65,14 @@ class Driven:
 def drive(begun: Begun, observer: Observer, stops: Stops | None = None) -> Driven:
     """Drive a run whose lease is ours until it ends; its row is written when this returns.
 
-    `stops` is who hears the signals; None while nobody does.
+    `stops` is who hears the signals; None while nobody does. Raises `EndUnwritten` when the
+    database does not answer until the end.
     """
     driver = _Driver(begun, observer, stops or Stops())
     with ExitStack() as shown:
+        shown.callback(begun.liveness.release)
         ending = driver.drive(shown)
-        is_ours = end(
-            begun.run_id,
-            token=begun.token,
-            ending=ending,
-            figures=None if driver.engine is None else driver.engine.figures,
-            at=timezone.now() if driver.parts is None else driver.parts.clock.now(),
-        )
+        is_ours = driver.write(ending)
     return Driven(run_id=begun.run_id, ending=ending if is_ours else _TAKEN_OVER)
 
 
@@ -78,6 +86,7 @@ class _Driver:
         self._observer = observer
         self._stops = stops
         self._n_passed_on = 0
+        self._has_given_up = False
 
     def drive(self, shown: ExitStack) -> Ending:
         """Return how the run ended, whatever it raised: its row must not say that it still goes on.
@@ -96,16 +105,38 @@ class _Driver:
                 return runner.run(self.run(parts))
         except KeyboardInterrupt:
             return Ending(reason=EndReason.STOPPED)
+        except Unanswered as error:
+            return Ending(reason=EndReason.FAILED, sentence=str(error))
         except Exception as error:
             log.exception("A run failed.")
             return Ending(reason=EndReason.FAILED, sentence=f"{type(error).__name__}: {error}")
 
+    def write(self, ending: Ending) -> bool:
+        """Write how the run ended; False if it is another driver's by now."""
+        write = partial(
+            end,
+            self._begun.run_id,
+            token=self._begun.token,
+            ending=ending,
+            figures=None if self.engine is None else self.engine.figures,
+            at=timezone.now() if self.parts is None else self.parts.clock.now(),
+        )
+        try:
+            return insist(write, seconds=self._patience_seconds)
+        except StoreError as error:
+            raise EndUnwritten(
+                f"{ending.sentence or error} Run {self._begun.run_id} is over ({ending.reason}), "
+                "which could not be written: the next start marks it interrupted."
+            ) from error
+
     async def run(self, parts: Parts) -> Ending:
         loop = asyncio.get_running_loop()
-        with self._stops.told_to(lambda: loop.call_soon_threadsafe(self._pass_on)):
+        with (
+            self._stops.told_to(lambda: loop.call_soon_threadsafe(self._pass_on)),
+            self._pulse(parts),
+        ):
             engine = await self._start(parts)
-            with self._pulse(engine, parts):
-                return await engine.run()
+            return await engine.run()
 
     def _build(self) -> Parts:
         begun = self._begun
@@ -115,6 +146,7 @@ class _Driver:
             token=begun.token,
             config=begun.config,
             starts_at=begun.starts_at,
+            taken_at=begun.liveness.taken_at,
         )
 
     async def _start(self, parts: Parts) -> Engine:
@@ -139,14 +171,41 @@ class _Driver:
             self._n_passed_on += 1
             self.engine.stop()
 
-    def _pulse(self, engine: Engine, parts: Parts) -> Pulse:
-        def heard(beat: Beat) -> None:
-            engine.heard(beat)
-            self._observer.beat(engine)
+    def _pulse(self, parts: Parts) -> Pulse:
+        """Return the pulse: it beats from before the world is loaded, which may outlast a lease."""
 
         def beat() -> Beat:
-            if engine.is_stopping:
-                mark_stopping(self._begun.run_id, token=self._begun.token)
-            return parts.store.beat()
+            with self._begun.liveness.beating():
+                found = parts.store.beat()
+                if self.engine is not None and self.engine.is_stopping:
+                    mark_stopping(self._begun.run_id, token=self._begun.token)
+            return found
 
-        return Pulse(beat, heard, seconds=settings.SIM_PULSE_SECONDS, close=connections.close_all)
+        return Pulse(
+            beat,
+            self._heard,
+            silent=partial(self._silent, parts),
+            seconds=settings.SIM_PULSE_SECONDS,
+        )
+
+    def _heard(self, beat: Beat) -> None:
+        if self.engine is not None:
+            self.engine.heard(beat)
+            self._observer.beat(self.engine)
+
+    def _silent(self, parts: Parts, seconds: float) -> None:
+        """Give up on a database that does not answer: late, but soon when the run is to end."""
+        if seconds < self._patience_seconds() or self._has_given_up:
+            return
+        self._has_given_up = True
+        parts.store.abandon()
+        if self.engine is not None:
+            self.engine.give_up(f"The database did not answer for {seconds:.0f} s.")
+
+    def _patience_seconds(self) -> float:
+        """Return how long the database is waited for, by what was asked of the run until now."""
+        is_hurried = self.engine is not None and self.engine.is_hurried
+        if self._has_given_up or self._stops.n_asked > 1 or (self._stops.n_asked and is_hurried):
+            return HURRIED_SECONDS
+        n_leases = STOPPED_LEASES if self._stops.n_asked else PATIENCE_LEASES
+        return n_leases * float(settings.SIM_LEASE_SECONDS)

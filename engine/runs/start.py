@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
+import time
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import Count, Sum
 from django.utils import timezone
 
@@ -17,20 +19,31 @@ from engine.core.config import RunConfig
 from engine.models import LlmCall, Run, RunControl, RunLease, Turn
 from engine.models.runs import LIVE
 from engine.runs.end import interrupt
-from engine.store.database import LeaseState, read_lease, take_lease
+from engine.runs.refusals import (
+    RunIsLive,
+    RunRefused,
+    live_sentence,
+    naming_who_locks,
+    quicker_sentence,
+)
+from engine.store.database import (
+    LeaseState,
+    Liveness,
+    is_driven,
+    read_lease,
+    take_lease,
+    take_liveness,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
     from engine.models import Simulation
 
 
-class RunRefused(Exception):
-    """A run that cannot begin; the message is one sentence for the person who asked."""
-
-
-class RunIsLive(RunRefused):
-    """The simulation has a live run; the message names it, its host and its state."""
+#: A server hears of a process's death within some milliseconds; it is given this long.
+DEATH_SECONDS = 0.5
 
 
 class _TakenMeanwhile(Exception):
@@ -52,12 +65,13 @@ class Begun:
 
     A virtual clock begins at `starts_at`, which is not before anything the simulation has
     stamped. `config` counts turns from here on, and `spent` is what earlier legs of a resumed run
-    have used up.
+    have used up. `liveness` is to be released when the run's end is written.
     """
 
     simulation_id: int
     run_id: int
     token: int
+    liveness: Liveness
     config: RunConfig
     starts_at: datetime
     spent: tuple[Spending, ...] = ()
@@ -71,31 +85,30 @@ def begin(simulation: Simulation, config: RunConfig, *, who: str) -> Begun:
     """
     _check_triggers()
     lease = clear_the_way(simulation)
-    try:
-        with transaction.atomic():
-            run = Run.objects.create(
-                simulation=simulation,
-                status=Run.Status.RUNNING,
-                configuration=asdict(config),
-                started_by=who,
-                code_version=settings.CODE_VERSION,
-                seed=config.seed,
-            )
-            RunControl.objects.create(run=run)
-            token = _take(run, lease)
-            starts_at = _first_moment(simulation, config)
-            Run.objects.filter(pk=run.pk).update(started_at=starts_at)
-    except (IntegrityError, _TakenMeanwhile) as error:
-        raise RunIsLive(_quicker_sentence(simulation)) from error
+    with _coming_alive(simulation, lease) as liveness:
+        run = Run.objects.create(
+            simulation=simulation,
+            status=Run.Status.RUNNING,
+            configuration=asdict(config),
+            started_by=who,
+            code_version=settings.CODE_VERSION,
+            seed=config.seed,
+        )
+        RunControl.objects.create(run=run)
+        token = _take(run, lease)
+        starts_at = _first_moment(simulation, config)
+        Run.objects.filter(pk=run.pk).update(started_at=starts_at)
     return Begun(
         simulation_id=simulation.pk,
         run_id=run.pk,
         token=token,
+        liveness=liveness,
         config=config,
         starts_at=starts_at,
     )
 
 
+@naming_who_locks()
 def resume(
     simulation: Simulation,
     *,
@@ -108,29 +121,27 @@ def resume(
     driven, and `RunRefused` if none is paused.
     """
     _check_triggers()
+    lease = _lease_of_now(simulation)
     run = Run.objects.filter(simulation=simulation, status__in=LIVE).first()
-    lease = read_lease(simulation.pk)
     if run is None:
         raise RunRefused(f"No run of {simulation.name} is paused: start one without --resume.")
     if run.status != Run.Status.PAUSED:
-        if lease.is_expired:
-            raise RunRefused(f"Run {run.pk} of {simulation.name} died: start one without --resume.")
-        raise RunIsLive(_live_sentence(simulation, run, lease))
+        if is_driven(simulation.pk, lease):
+            raise RunIsLive(live_sentence(simulation, run, lease))
+        raise RunRefused(f"Run {run.pk} of {simulation.name} died: start one without --resume.")
     raised = {"max_calls": max_calls, "max_nano_usd": max_nano_usd}
     raised = {name: cap for name, cap in raised.items() if cap is not None}
-    try:
-        with transaction.atomic():
-            token = _take(run, lease)
-            RunControl.objects.filter(run=run).update(wish=RunControl.Wish.RUN, **raised)
-            config = _with_raised_caps(run)
-            _set_running(run, config)
-            starts_at = _first_moment(simulation, config)
-    except _TakenMeanwhile as error:
-        raise RunIsLive(_quicker_sentence(simulation)) from error
+    with _coming_alive(simulation, lease) as liveness:
+        token = _take(run, lease)
+        RunControl.objects.filter(run=run).update(wish=RunControl.Wish.RUN, **raised)
+        config = _with_raised_caps(run)
+        _set_running(run, config)
+        starts_at = _first_moment(simulation, config)
     return Begun(
         simulation_id=simulation.pk,
         run_id=run.pk,
         token=token,
+        liveness=liveness,
         config=_for_the_rest(run, config),
         starts_at=starts_at,
         spent=_spent(run),
@@ -147,16 +158,59 @@ def _check_triggers() -> None:
 
 
 def clear_the_way(simulation: Simulation) -> LeaseState:
-    """Return the free lease; a dead run is fenced and marked, a live one refuses."""
+    """Return the free lease; a dead run is fenced and marked, a live one refuses.
+
+    A run is dead when its driver's process is gone, or has been silent for the whole lease. The
+    lease is read before the run: of a driver that came in between the token is another one.
+    """
+    lease = _lease_of_now(simulation)
     live = Run.objects.filter(simulation=simulation, status__in=LIVE).first()
-    lease = read_lease(simulation.pk)
     if live is None:
         return lease
-    if live.status == Run.Status.PAUSED or not lease.is_expired:
-        raise RunIsLive(_live_sentence(simulation, live, lease))
+    if live.status == Run.Status.PAUSED or is_driven(simulation.pk, lease):
+        raise RunIsLive(live_sentence(simulation, live, lease))
     if not interrupt(live, lease):
-        raise RunIsLive(_quicker_sentence(simulation))
+        raise RunIsLive(quicker_sentence(simulation))
     return read_lease(simulation.pk)
+
+
+def _lease_of_now(simulation: Simulation) -> LeaseState:
+    """Return the lease, on PostgreSQL after a moment in which the server may hear of a death."""
+    lease = read_lease(simulation.pk)
+    give_up_at = time.monotonic() + DEATH_SECONDS
+    while (
+        connection.vendor == "postgresql"
+        and is_driven(simulation.pk, lease)
+        and time.monotonic() < give_up_at
+    ):
+        time.sleep(DEATH_SECONDS / 10)
+        lease = read_lease(simulation.pk)
+    return lease
+
+
+@contextmanager
+def _coming_alive(simulation: Simulation, lease: LeaseState) -> Iterator[Liveness]:
+    """Hold the liveness lock of the next token, and then a transaction in which it is taken.
+
+    In this order nobody can read the new token and take its driver for dead. If the transaction
+    fails the lock is given back; if somebody was quicker, `RunIsLive` says who.
+    """
+    with ExitStack() as undo:
+        try:
+            liveness = _alive(simulation, lease.token + 1)
+            undo.callback(liveness.release)
+            with transaction.atomic():
+                yield liveness
+        except (IntegrityError, _TakenMeanwhile) as error:
+            raise RunIsLive(quicker_sentence(simulation)) from error
+        undo.pop_all()
+
+
+def _alive(simulation: Simulation, token: int) -> Liveness:
+    liveness = take_liveness(simulation.pk, token)
+    if liveness is None:
+        raise _TakenMeanwhile
+    return liveness
 
 
 def _take(run: Run, lease: LeaseState) -> int:
@@ -210,21 +264,3 @@ def _spent(run: Run) -> tuple[Spending, ...]:
     calls = LlmCall.objects.filter(run=run).order_by("agent").values_list("agent")
     sums = calls.annotate(n=Count("id"), cost=Sum("cost_nano_usd", default=0))
     return tuple(Spending(agent=agent, n_calls=n, nano_usd=cost) for agent, n, cost in sums)
-
-
-def _quicker_sentence(simulation: Simulation) -> str:
-    """Return the sentence about the run that began while ours did."""
-    live = Run.objects.filter(simulation=simulation, status__in=LIVE).first()
-    if live is None:
-        return f"Another run of {simulation.name} began and ended at this moment: try again."
-    return _live_sentence(simulation, live, read_lease(simulation.pk))
-
-
-def _live_sentence(simulation: Simulation, run: Run, lease: LeaseState) -> str:
-    if run.status == Run.Status.PAUSED:
-        return (
-            f"Run {run.pk} of {simulation.name} is paused ({run.end_reason}): go on with "
-            "`runsim --resume`, or stop it."
-        )
-    where = f" on {lease.owner}" if lease.owner else ""
-    return f"Run {run.pk} of {simulation.name} is {run.status}{where}: stop it first."

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from cohorts.audit import Action, change
 from cohorts.names import CHANNEL_LIKE, CHANNEL_PATTERN, SLUG_LIKE, SLUG_PATTERN
 from engine.models import Channel, ChannelMember, RosterEntry, Simulation
-from engine.runs.start import Begun, RunIsLive, RunRefused, begin, clear_the_way
+from engine.runs.refusals import RunIsLive, RunRefused, naming_who_locks
+from engine.runs.start import Begun, begin, clear_the_way
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 FIRST_CHANNEL = "general"
 
 
+@naming_who_locks()
 def begin_named(
     name: str, config: RunConfig, *, channels: Sequence[str] = (), fresh: bool = False, who: str
 ) -> Begun:
@@ -29,9 +32,13 @@ def begin_named(
     run is refused (`RunRefused`: also for a name, or a channel, that cannot be one), nothing of
     this is written.
     """
-    with change(who):
-        simulation = _simulation_named(name, channels=channels, fresh=fresh, who=who)
-        return begin(simulation, config, who=who)
+    with ExitStack() as undo:
+        with change(who):
+            simulation = _simulation_named(name, channels=channels, fresh=fresh, who=who)
+            begun = begin(simulation, config, who=who)
+            undo.callback(begun.liveness.release)
+        undo.pop_all()
+    return begun
 
 
 def _simulation_named(name: str, *, channels: Sequence[str], fresh: bool, who: str) -> Simulation:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from engine.core.world import World
     from engine.ports.clock import Clock
     from engine.ports.llm import Context, Decision, Llm, LlmAnswer, LlmPhase, Tier, Usage
+    from engine.turn.trust import Trust
 
 #: A turn waits this long for a retry, in seconds; for longer it ends and comes back.
 PATIENCE_SECONDS = 5.0
@@ -57,13 +58,16 @@ class Backoff(EngineError):
 
 
 class Line:
-    """The way to the model that all turns of a run share: permits, and the circuit."""
+    """The way to the model that all turns of a run share: permits, trust, and the circuit."""
 
-    def __init__(self, llm: Llm, *, budget: Budget, clock: Clock, permits: int) -> None:
+    def __init__(
+        self, llm: Llm, *, budget: Budget, clock: Clock, permits: int, trust: Trust
+    ) -> None:
         self.llm = llm
         self.budget = budget
         self.clock = clock
         self.permits = Permits(permits)
+        self.trust = trust
         self.n_failures_in_row = 0
 
     @property
@@ -119,6 +123,8 @@ class TurnCalls:
     async def _attempt(self, request: LlmRequest) -> LlmAnswer:
         """Make one call under one permit; it is booked and recorded whatever comes of it."""
         async with self._line.permits.hold(self._turn.number):
+            # Nobody else could use the permit meanwhile.
+            await self._line.trust.wait()
             reservation = self._reserve(request)
             self._n_calls += 1
             number, started_at = self._n_calls, self._line.clock.now()

@@ -136,14 +136,18 @@ class DjangoSite:
         self.simulation.inbox.all().delete()
         self.stores: list[DjangoStore] = []
 
-    def open_store(self) -> DjangoStore:
+    def open_store(self, *, taken_at: float | None = None) -> DjangoStore:
         lease = read_lease(self.simulation.pk)
         token = take_lease(
             self.simulation.pk, self.run.pk, known_token=lease.token, owner="a test", seconds=30
         )
         assert token is not None
         store = DjangoStore(
-            simulation_id=self.simulation.pk, run_id=self.run.pk, token=token, policy="open"
+            simulation_id=self.simulation.pk,
+            run_id=self.run.pk,
+            token=token,
+            policy="open",
+            taken_at=taken_at,
         )
         self.stores.append(store)
         return store

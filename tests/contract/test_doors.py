@@ -21,11 +21,11 @@ from engine.loop.ending import Ending, EndReason
 from engine.models import Channel, Message, Proposal, Run, RunControl, Simulation, Turn
 from engine.runs import RunIsLive, begin, fresh_world, resume, start
 from engine.runs.end import end, interrupt, mark_stopping
-from engine.store.database import read_lease, take_lease
+from engine.store.database import Liveness, read_lease, take_lease, take_liveness
 from tests.doors import make_agent, make_world, runsim, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
@@ -170,6 +170,23 @@ def paused() -> Run:
     make_world(agents=("ash", "elm"))
     assert runsim("--until-idle", "--clock", "virtual", "--max-calls", "2").code == 4
     return Run.objects.get()
+
+
+@pytest.fixture(autouse=True)
+def liveness_locks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Give back the locks of runs that are begun here and never driven."""
+    taken: list[Liveness] = []
+
+    def take_and_note(simulation_id: int, token: int) -> Liveness | None:
+        lock = take_liveness(simulation_id, token)
+        if lock is not None:
+            taken.append(lock)
+        return lock
+
+    monkeypatch.setattr(start, "take_liveness", take_and_note)
+    yield
+    for lock in taken:
+        lock.release()
 
 
 def take(run: Run, *, known_token: int, owner: str) -> int | None:

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from engine.models import RunLease
-from engine.store.database import give_back_lease, lease, read_lease, take_lease
+from engine.store.database import beat, give_back_lease, lease, read_lease, take_lease
 
 if TYPE_CHECKING:
     from tests.contract.site import DjangoSite
@@ -85,7 +85,7 @@ def test_beat_renews_only_when_it_is_due(
     monkeypatch.setattr(store._pulse, "_renew_seconds", 0.0)
     assert store.beat().ours
     assert row().expires > 1.0
-    assert not store._pulse.is_lost
+    assert store.is_trusted
 
 
 def test_beat_that_is_due_tells_that_another_driver_came(
@@ -97,6 +97,27 @@ def test_beat_that_is_due_tells_that_another_driver_came(
     expires = row().expires
     assert not early.beat().ours
     assert row().expires == expires
+
+
+def test_driver_trusts_its_lease_for_five_sixths_of_it(
+    django_site: DjangoSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted from before its renewal began, on a clock that goes on in a stopped process."""
+    now = [1000.0]
+    monkeypatch.setattr(beat, "boot_seconds", lambda: now[0])
+    store = django_site.open_store(taken_at=1000.0)
+    seen = []
+    for now[0] in (1024.9, 1025.0, 2000.0):
+        seen.append(store.is_trusted)
+    assert seen == [True, False, False]
+    assert store.beat().ours  # and renewed, with the token read to be its own
+    assert store.is_trusted
+    now[0] = 2024.9
+    assert store.is_trusted
+    django_site.open_store(taken_at=2000.0)
+    now[0] = 2025.0
+    assert not store.beat().ours
+    assert not store.is_trusted
 
 
 def test_boot_id_falls_back_to_the_name_of_the_machine(

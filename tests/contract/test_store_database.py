@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from cohorts.models import Agent, Cohort, TopologyVersion
 from cohorts.operations import add_members
 from engine.core.effects import AgentChanged, TakeIn
-from engine.core.errors import Fenced, StoreError, TopologyMoved
+from engine.core.errors import StoreError, TopologyMoved, Unanswered
 from engine.core.records import AgentState, Invitation, InvitationKind, Status
 from engine.models import (
     Channel,
@@ -108,14 +108,14 @@ def test_commit_outlives_a_connection_that_the_server_ends(django_site: DjangoSi
     assert run(store.load()).last_seq == 2
 
 
-def test_commit_gives_up_when_the_lease_has_ended(
+def test_commit_gives_up_when_patience_is_over(
     django_site: DjangoSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = django_site.open_store()
     lost = OperationalError("database is locked")
     monkeypatch.setattr(writing.Writer, "write", failing_once(lost, after=False))
-    monkeypatch.setattr(store._pulse, "_lease_seconds", 0.0)
-    with pytest.raises(Fenced):
+    monkeypatch.setattr(store._patience, "_seconds", 0.0)
+    with pytest.raises(Unanswered, match="The database did not answer for 0 s"):
         commit(store, group(1))
     commit(store, group(1))
 
@@ -145,11 +145,11 @@ def test_commit_waits_for_a_lock_that_somebody_holds(
     released, tried = threading.Event(), threading.Event()
     held = threading.Event()
 
-    def try_again_later(_: float) -> None:
+    def try_again_later(*_: object) -> None:
         tried.set()
         released.wait(10)
 
-    monkeypatch.setattr("engine.store.database.store.time.sleep", try_again_later)
+    monkeypatch.setattr(session.Patience, "_pause", try_again_later)
 
     def hold() -> None:
         with transaction.atomic():

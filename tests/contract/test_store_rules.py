@@ -81,6 +81,10 @@ def test_store_fences_a_number_out_of_turn(site: Site, number: int) -> None:
     commit(store, group(2))
 
 
+def test_store_of_a_new_driver_is_trusted(site: Site) -> None:
+    assert site.open_store().is_trusted
+
+
 def test_store_fences_an_earlier_driver(site: Site) -> None:
     early = site.open_store()
     commit(early, opened(1, 1))

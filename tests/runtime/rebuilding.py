@@ -86,6 +86,10 @@ class CheckedStore:
     n_checked: int = 0
     differing: dict[int, list[str]] = field(default_factory=dict)
 
+    @property
+    def is_trusted(self) -> bool:
+        return self.inner.is_trusted
+
     async def commit(self, group: Group) -> None:
         await self._check()
         await self.inner.commit(group)

@@ -12,8 +12,8 @@ from engine.core.effects import Effect
 from engine.core.errors import StoreError
 from engine.models import Channel, Run, RunLease, Simulation, Turn
 from engine.runs.progress import Silence
-from engine.store.database import DjangoStore, read_lease, take_lease
-from tests.doors import Told, make_world, runsim, signalled_run, told
+from engine.store.database import DjangoStore, read_lease
+from tests.doors import Told, driver_elsewhere, make_world, runsim, signalled_run, told
 
 if TYPE_CHECKING:
     from typing import Self
@@ -188,11 +188,8 @@ def test_world_of_a_dead_run_is_begun_afresh() -> None:
 
 def test_world_of_a_run_that_is_driven_is_not_begun_afresh() -> None:
     driven = died()
-    token = RunLease.objects.get().token
-    assert take_lease(
-        driven.simulation_id, driven.pk, known_token=token, owner="elsewhere:7", seconds=60
-    )
-    left = play("--fresh")
+    with driver_elsewhere(driven):
+        left = play("--fresh")
     assert left.code == 3
-    assert f"Run {driven.pk} of main is running on elsewhere:7: stop it first." in left.err
+    assert f"Run {driven.pk} of main is running on elsewhere:7 (" in left.err
     assert rows() == (["main"], ["general"], 1)

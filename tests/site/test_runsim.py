@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import logging
 import os
+import re
 from importlib import import_module
 
 import pytest
@@ -24,8 +25,8 @@ from engine.models import (
     Thread,
     Turn,
 )
-from engine.store.database import read_lease, take_lease
-from tests.doors import Told, make_agent, make_world, runsim
+from engine.store.database import read_lease
+from tests.doors import Told, driver_elsewhere, make_agent, make_world, runsim
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -202,14 +203,15 @@ def test_second_runsim_names_the_live_run_its_host_and_state() -> None:
     assert play("--max-calls", "2").code == 4
     run = Run.objects.get()
     Run.objects.update(status="stopping")
-    token = RunLease.objects.get().token
-    assert take_lease(simulation.pk, run.pk, known_token=token, owner="elsewhere:7", seconds=60)
-    told = play()
-    assert told.code == 3
-    assert told.err.strip().endswith(
-        f"Run {run.pk} of main is stopping on elsewhere:7: stop it first."
-    )
-    assert runsim("--resume").code == 3
+    with driver_elsewhere(run):
+        told = play()
+        assert told.code == 3
+        assert re.search(
+            rf"Run {run.pk} of main is stopping on elsewhere:7"
+            r" \(its lease ends in [56]\d s unless it renews it\): stop it first\.$",
+            told.err.strip(),
+        )
+        assert runsim("--resume").code == 3
     assert Run.objects.filter(simulation=simulation).count() == 1
 
 

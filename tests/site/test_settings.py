@@ -100,7 +100,18 @@ def test_settings_of_a_server_check_their_connections(monkeypatch: pytest.Monkey
 
     assert database["CONN_HEALTH_CHECKS"] is True
     assert database["CONN_MAX_AGE"] == 60
-    assert "transaction_mode" not in database.get("OPTIONS", {})
+    assert "transaction_mode" not in database["OPTIONS"]
+    assert database["OPTIONS"]["connect_timeout"] == 10
+
+
+def test_options_in_the_address_of_a_server_go_before_our_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    url = "postgres://me@host/sim?connect_timeout=3&sslmode=require"
+    options = settings_with(monkeypatch, DATABASE_URL=url)["DATABASES"]["default"]["OPTIONS"]
+
+    assert (options["connect_timeout"], options["sslmode"]) == (3, "require")
+    assert options["tcp_user_timeout"] == 20_000
 
 
 def test_settings_make_the_folder_of_the_database(

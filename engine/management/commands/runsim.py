@@ -93,7 +93,10 @@ class Command(BaseCommand):
         with runs.Stops() as stops:
             begun = _begun(options)
             observer = progress_for(self.stderr, quiet=options["quiet"])
-            driven = runs.drive(begun, observer, stops)
+            try:
+                driven = runs.drive(begun, observer, stops)
+            except runs.EndUnwritten as error:
+                raise CommandError(str(error)) from error
         self._report(driven, as_json=options["json"])
         code = _EXITS.get(driven.ending.reason, 0)
         if code:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from engine.store.database.lease import LeaseState, give_back_lease, read_lease, take_lease
+from engine.store.database.liveness import Liveness, is_alive, is_driven, take_liveness
+from engine.store.database.session import Patience, passes
 from engine.store.database.store import DjangoStore
+from engine.store.database.threads import DatabaseWorker
 from engine.store.database.topology import write_snapshot
 
 __all__ = [
+    "DatabaseWorker",
     "DjangoStore",
     "LeaseState",
+    "Liveness",
+    "Patience",
     "give_back_lease",
+    "is_alive",
+    "is_driven",
+    "passes",
     "read_lease",
     "take_lease",
+    "take_liveness",
     "write_snapshot",
 ]

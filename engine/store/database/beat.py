@@ -10,6 +10,8 @@ from engine.ports.store import Beat, Wish
 from engine.store.database.lease import boot_seconds, renew_lease
 from engine.store.database.session import ready_connection
 
+#: The part of a lease in which its driver trusts it; the rest is for clocks that differ.
+TRUSTED = 5 / 6
 NOT_OURS = Beat(ours=False, wish=Wish.STOP, topology_version=0, has_mail=False)
 
 
@@ -17,19 +19,27 @@ class Pulse:
     """Looks and renews for one driver; its thread has a connection of its own."""
 
     def __init__(
-        self, *, simulation: int, run: int, token: int, lease_seconds: float, renew_seconds: float
+        self,
+        *,
+        simulation: int,
+        run: int,
+        token: int,
+        lease_seconds: float,
+        renew_seconds: float,
+        taken_at: float,
     ) -> None:
         self._simulation = simulation
         self._run = run
         self._token = token
         self._lease_seconds = lease_seconds
         self._renew_seconds = renew_seconds
-        self._renewed_at = boot_seconds()
+        self._renewed_at = taken_at
 
     @property
-    def is_lost(self) -> bool:
-        """True once the lease has surely ended: counted from before its last renewal."""
-        return boot_seconds() - self._renewed_at >= self._lease_seconds
+    def is_trusted(self) -> bool:
+        """True for 5/6 of the lease, counted from before its last renewal on a clock that goes on
+        while the process is stopped or the machine sleeps."""
+        return boot_seconds() - self._renewed_at < self._lease_seconds * TRUSTED
 
     def beat(self) -> Beat:
         """Renew the lease if it is time, then read all that a driver has to know at once."""

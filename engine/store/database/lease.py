@@ -24,12 +24,19 @@ BOOT_ID_FILE = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseState:
-    """A lease as read: whoever wants it names `token` when taking it."""
+    """A lease as read: whoever wants it names `token` when taking it.
+
+    `seconds_left` is negative or 0 once it has expired.
+    """
 
     token: int
     run_id: int | None
     owner: str
-    is_expired: bool
+    seconds_left: float
+
+    @property
+    def is_expired(self) -> bool:
+        return self.seconds_left <= 0
 
 
 class _Epoch(Extract):
@@ -67,7 +74,7 @@ def read_lease(simulation_id: int) -> LeaseState:
         token=row.token,
         run_id=row.run_id,
         owner=row.owner,
-        is_expired=row.clock != _clock() or row.expires <= row.moment,
+        seconds_left=row.expires - row.moment if row.clock == _clock() else 0.0,
     )
 
 

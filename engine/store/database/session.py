@@ -1,11 +1,12 @@
-"""Connections of long-lived threads, consistent snapshots, and which failures pass by themselves."""
+"""Connections of long-lived threads, consistent snapshots, and failures that pass by themselves."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import (
     DEFAULT_DB_ALIAS,
@@ -18,12 +19,20 @@ from django.db import (
     transaction,
 )
 
+from engine.core.errors import StoreError, Unanswered
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+Result = TypeVar("Result")
+
+log = logging.getLogger(__name__)
 
 #: What time cures, of the errors that a database can report.
 TROUBLE = (OperationalError, InterfaceError, InternalError)
 COURTESY_SECONDS = 0.005
+#: Seconds before work that met a passing failure is sent again; the last one repeats.
+PAUSES = (0.02, 0.1, 0.5, 1.0)
 IDLE_IN_TRANSACTION = "10s"
 LOCK_TIMEOUT = "5s"
 
@@ -71,6 +80,45 @@ def passes(trouble: Exception) -> bool:
     if connection.vendor == "sqlite":
         return "locked" in str(trouble)
     return not isinstance(trouble, InternalError) or not connection.is_usable()
+
+
+class Patience:
+    """How long failures are waited out; `end` ends it early, from any thread and for all work."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._over = threading.Event()
+
+    def end(self) -> None:
+        """Wait for nothing any more: work that fails from now on is given up."""
+        self._over.set()
+
+    def until_known(self, work: Callable[[], Result]) -> Result:
+        """Do the work on a good connection, again and again while its failure may pass.
+
+        Raises `Unanswered` when patience is over, and `StoreError` for what time does not cure.
+        """
+        n_failures, first_at = 0, 0.0
+        while True:
+            try:
+                ready_connection()
+                return work()
+            except TROUBLE as exc:
+                if not passes(exc):
+                    raise StoreError(str(exc)) from exc
+                first_at = first_at or time.monotonic()
+                self._pause(n_failures, first_at, str(exc))
+            connection.close()
+            n_failures += 1
+
+    def _pause(self, n_failures: int, first_at: float, trouble: str) -> None:
+        """Wait before the next try; there is one more after a stop of the whole process."""
+        if time.monotonic() - first_at >= self._seconds:
+            raise Unanswered(f"The database did not answer for {self._seconds:g} s.")
+        if n_failures == 1:
+            log.warning("The database does not answer, and is tried again: %s", trouble.strip())
+        if self._over.wait(PAUSES[min(n_failures, len(PAUSES) - 1)]):
+            raise Unanswered("The database did not answer.")
 
 
 class Courtesy:

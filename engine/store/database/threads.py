@@ -1,42 +1,114 @@
-"""Threads that work for the event loop, each with its own connection."""
+"""A thread that works for the event loop, with a connection of its own."""
 
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+import threading
+from concurrent.futures import Executor, Future
+from functools import partial
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import connections
+
+from engine.core.errors import Unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django.db.backends.base.base import BaseDatabaseWrapper
-
 Result = TypeVar("Result")
+Parameters = ParamSpec("Parameters")
 
 
-class DatabaseThreads:
-    """A fixed number of threads; `close` also closes their connections."""
+class DatabaseThread:
+    """Does one piece of work after the other; `close` also closes its connection.
 
-    def __init__(self, n_threads: int, *, name: str) -> None:
-        self._connections: list[BaseDatabaseWrapper] = []
-        self._threads = ThreadPoolExecutor(
-            n_threads, thread_name_prefix=name, initializer=self._enrol
-        )
+    A database may let it wait for ever: then the thread can be abandoned, and ends with the process.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._worker = DatabaseWorker(name)
+        self._jobs: set[asyncio.Future[Any]] = set()
+        self._abandoned = threading.Event()
 
     async def do(self, work: Callable[[], Result]) -> Result:
-        """Do the work on one of the threads, in the order of asking; await its result."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        """Do the work in the order of asking; await its result."""
+        if self._abandoned.is_set():
+            raise Unanswered("The database did not answer.")
+        job = asyncio.get_running_loop().run_in_executor(self._worker, work)
+        self._jobs.add(job)
+        try:
+            return await job
+        except asyncio.CancelledError:
+            if self._abandoned.is_set() and not _is_being_cancelled():
+                raise Unanswered("The database did not answer.") from None
+            raise
+        finally:
+            self._jobs.discard(job)
+
+    def abandon(self) -> None:
+        """Let nobody wait for the thread any more; to be called on the loop."""
+        self._abandoned.set()
+        for job in self._jobs:
+            job.cancel()
 
     def close(self) -> None:
-        """Let the threads finish what they were given, then end them."""
-        self._threads.shutdown()
-        for connection in self._connections:
-            connection.close()
+        """Let the thread finish what it was given, then end it; not waited for once abandoned."""
+        self._worker.shutdown(wait=not self._abandoned.is_set())
 
-    def _enrol(self) -> None:
-        """Keep the new thread's connection, and let the closing thread close it."""
-        connection = connections[DEFAULT_DB_ALIAS]
-        connection.inc_thread_sharing()
-        self._connections.append(connection)
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+class DatabaseWorker(Executor):
+    """An executor of one thread that, unlike those of the library, a process does not wait for.
+
+    The thread closes its connections when it ends.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(
+        self,
+        fn: Callable[Parameters, Result],
+        /,
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Future[Result]:
+        job: Future[Result] = Future()
+        self._jobs.put(partial(_carry_out, job, partial(fn, *args, **kwargs)))
+        return job
+
+    def shutdown(
+        self,
+        wait: bool = True,  # noqa: FBT001, FBT002 (the library's signature)
+        *,
+        cancel_futures: bool = False,
+    ) -> None:
+        self._jobs.put(None)
+        if wait:
+            self._thread.join()
+
+    def _serve(self) -> None:
+        try:
+            while (job := self._jobs.get()) is not None:
+                job()
+                del job  # it would hold a group and its answer until the next one comes
+        finally:
+            connections.close_all()
+
+
+def _carry_out(job: Future[Result], work: Callable[[], Result]) -> None:
+    if not job.set_running_or_notify_cancel():
+        return
+    try:
+        result = work()
+    except BaseException as error:  # noqa: BLE001 (the caller's, whatever it is)
+        job.set_exception(error)
+    else:
+        job.set_result(result)

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 class MemoryStore:
-    """Drives the tables of one simulation; whoever makes a store takes the lease."""
+    """Drives the tables of one simulation; whoever makes a store takes the lease.
+
+    `is_trusted` is for a test to set: no clock ends the lease of a store in memory.
+    """
 
     def __init__(
         self,
@@ -32,6 +35,7 @@ class MemoryStore:
         *,
         before_commit: Callable[[Group], Awaitable[None]] | None = None,
     ) -> None:
+        self.is_trusted = True
         tables.token += 1
         self._token = tables.token
         self._tables = tables
