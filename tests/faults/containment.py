@@ -19,13 +19,15 @@ have changed; anything else is a loss, and so is a row that is gone:
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.export.schema import LIVE_STATUSES
 from engine.models import AgentState, Invitation, Memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from django.db.models import QuerySet
 
     from engine.models import Simulation
     from tests.exports import Files, Line
@@ -52,10 +54,14 @@ OPENING = ("opener", "partner", "opened_seq", "opened_at", "topology_version", "
 def unexported(simulation: Simulation) -> Files:
     """Return the rows of a simulation that no export shows."""
     return {
-        "memories": list(Memory.objects.filter(simulation=simulation).values()),
-        "invitations": list(Invitation.objects.filter(simulation=simulation).values()),
-        "states": list(AgentState.objects.filter(simulation=simulation).values()),
+        "memories": _rows(Memory.objects.filter(simulation=simulation)),
+        "invitations": _rows(Invitation.objects.filter(simulation=simulation)),
+        "states": _rows(AgentState.objects.filter(simulation=simulation)),
     }
+
+
+def _rows(found: QuerySet[Any]) -> list[Line]:
+    return [dict(row) for row in found.values()]
 
 
 def losses(before: Files, after: Files) -> list[str]:
