@@ -92,6 +92,7 @@ class Drivers:
             _, err = process.communicate()
         assert process.returncode == -signal.SIGKILL, err
         self._see_the_dead(kill, last_words.read(self._words))
+        print(kill, last_words.read(self._words).commit_no, time.monotonic())
         self.look()
         *earlier, _ = self.exports[-1]["runs.jsonl"]
         assert {run["status"] for run in earlier} <= {"interrupted"}

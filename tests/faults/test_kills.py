@@ -50,7 +50,10 @@ def test_killed_drivers_leave_nothing_undone_and_nothing_twice(
     is_soak: bool, tmp_path: Path
 ) -> None:
     if is_soak:
-        simulation, kills = society("main"), plan(FULL, n_commits_unkilled(tmp_path), SEED)
+        simulation, kills = (
+            society("main"),
+            plan(FULL, n_commits_unkilled(tmp_path / "control"), SEED),
+        )
     else:
         simulation = society("main", daily_posts=1)
         kills = plan(SHORT, SHORT_COMMITS, SEED)
@@ -80,6 +83,7 @@ def n_commits_unkilled(folder: Path) -> int:
     people = People(simulation, SEED)
     for _ in range(50):
         people.act()
-    drivers = Drivers(simulation, people, folder / "control")
+    folder.mkdir()
+    drivers = Drivers(simulation, people, folder)
     assert drivers.end(*WORDS).summary["end_reason"] == "idle"
     return RunLease.objects.get(simulation=simulation).commit_no
