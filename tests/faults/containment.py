@@ -70,10 +70,15 @@ def losses(before: Files, after: Files) -> list[str]:
 
 
 def repeated(files: Files) -> list[str]:
-    """Return a sentence for each text that stands in one thread twice."""
+    """Return a sentence for each text that somebody has said twice in a thread."""
     placed = (line for line in files["messages.jsonl"] if line["seq"] is not None)
-    said = Counter((line["thread"] or line["seq"], line["text"]) for line in placed)
-    return [f"thread {thread}: {text!r} {n} times" for (thread, text), n in said.items() if n > 1]
+    said = Counter(
+        (line["thread"] or line["seq"], line["author"] or line["person"], line["text"])
+        for line in placed
+    )
+    return [
+        f"thread {thread}: {n} times {text!r}" for (thread, _, text), n in said.items() if n > 1
+    ]
 
 
 def _losses_of(name: str, before: list[Line], after: list[Line]) -> Iterator[str]:

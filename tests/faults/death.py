@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     Method = Callable[..., Any]
 
 WRITER = "store-writer"
+PULSE = "pulse"
 #: By thread, what a statement that has just been done brought about.
 STATEMENTS = {
     WRITER: {
@@ -43,7 +44,7 @@ STATEMENTS = {
         'INSERT INTO "engine_turn"': "turns",
     },
     "store-world": {'FROM "engine_message"': "load"},
-    "pulse": {'UPDATE "engine_runlease"': "renewal"},
+    PULSE: {'UPDATE "engine_runlease"': "renewal"},
     "MainThread": {'UPDATE "engine_run" SET "status"': "concluded"},
 }
 
@@ -74,12 +75,13 @@ class Death:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def speak(self) -> None:
-        """Leave the last words."""
+        """Leave the last words; while the loop goes on, the pulse cannot tell of its world."""
+        engine = None if _thread() == PULSE else self.engine
         words = LastWords(
             place=self.place,
             commit_no=self.sent_no,
             n_calls=self.n_calls,
-            world=None if self.engine is None else self.engine.world,
+            world=None if engine is None else engine.world,
         )
         write(words, self._file)
 

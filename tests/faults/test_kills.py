@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from io import StringIO
+from typing import TYPE_CHECKING
 
 import pytest
 from django.core.management import call_command
 
+from cohorts.models import Agent
 from engine.core.participation import debts
-from engine.models import RunLease, Simulation
-from tests.doors import ROOT
+from engine.models import Channel, RunLease, Simulation
+from engine.simulations import add_channel_members
+from tests.doors import ROOT, TRADES, make_world
 from tests.faults.containment import losses, repeated
 from tests.faults.kills import AT_END, AT_START, IN_COMMIT, UNAPPLIED, Drivers, plan
 from tests.faults.people import People
@@ -27,22 +30,30 @@ SEED = 11
 WORDS = ("--seed", str(SEED), "--latency", "0.05", "--concurrent-turns", "4")
 #: Each kind of moment, as often as it is hit in the full form.
 FULL = (
-    *(place for place in IN_COMMIT for _ in range(2)),
-    *(place for place in UNAPPLIED for _ in range(3)),
+    *(*IN_COMMIT, *IN_COMMIT[1:]),
+    *UNAPPLIED * 3,
     *("calls",) * 10,
-    *(*AT_START, *AT_END, "turn"),
+    *(*AT_START, *AT_END, "turn", "renewal"),
 )
 SHORT = ("messages", "unapplied", "calls")
-#: The commits of a run of `SHORT`'s society that nobody kills, and a little less.
-SHORT_COMMITS = 90
+#: Nearly as many as the commits of a run of the small society that nobody kills.
+SHORT_COMMITS = 60
+
+SMALL = {"north": ("ash", "elm", "fir", "oak"), "south": ("fir", "oak", "yew", "bay")}
 
 
-def society(name: str, **settings: Any) -> Simulation:
+def large_society(name: str) -> Simulation:
     """Return a simulation of the demo roster, with its cohorts and channels."""
-    call_command("loadroster", str(ROOT / "engine/demo/roster"), "--simulation", name, verbosity=0)
-    simulation = Simulation.objects.get(name=name)
-    simulation.settings = settings
-    simulation.save()
+    words = (str(ROOT / "engine/demo/roster"), "--simulation", name)
+    call_command("loadroster", *words, stdout=StringIO())
+    return Simulation.objects.get(name=name)
+
+
+def small_society() -> Simulation:
+    """Return a simulation of six agents that post twice a day; two share a private channel."""
+    simulation = make_world(agents=sorted(TRADES), cohorts=SMALL, daily_posts=2)
+    parlour = Channel.objects.create(simulation=simulation, name="parlour", visibility="private")
+    add_channel_members(parlour, Agent.objects.filter(slug__in=("ash", "yew")), who="Ada")
     return simulation
 
 
@@ -50,12 +61,10 @@ def test_killed_drivers_leave_nothing_undone_and_nothing_twice(
     is_soak: bool, tmp_path: Path
 ) -> None:
     if is_soak:
-        simulation, kills = (
-            society("main"),
-            plan(FULL, n_commits_unkilled(tmp_path / "control"), SEED),
-        )
+        simulation = large_society("main")
+        kills = plan(FULL, n_commits_unkilled(tmp_path / "control"), SEED)
     else:
-        simulation = society("main", daily_posts=1)
+        simulation = small_society()
         kills = plan(SHORT, SHORT_COMMITS, SEED)
     drivers = Drivers(simulation, People(simulation, SEED), tmp_path)
     for kill in kills:
@@ -79,7 +88,7 @@ def test_killed_drivers_leave_nothing_undone_and_nothing_twice(
 
 def n_commits_unkilled(folder: Path) -> int:
     """Return the commits of a run with people beside it that nobody kills."""
-    simulation = society("control")
+    simulation = large_society("control")
     people = People(simulation, SEED)
     for _ in range(50):
         people.act()
