@@ -69,8 +69,7 @@ def test_killed_drivers_leave_nothing_undone_and_nothing_twice(
     drivers = Drivers(simulation, People(simulation, SEED), tmp_path)
     for kill in kills:
         drivers.die(kill, *WORDS)
-    left = drivers.end(*WORDS)
-    assert (left.code, left.summary["end_reason"]) == (0, "idle"), left.err
+    assert drivers.end(*WORDS).summary["end_reason"] == "idle"
 
     *earlier, last = drivers.exports
     for files in earlier:
@@ -79,9 +78,10 @@ def test_killed_drivers_leave_nothing_undone_and_nothing_twice(
     statuses = [run["status"] for run in last["runs.jsonl"]]
     assert statuses == [*["interrupted"] * (len(statuses) - 1), "completed"]
     assert len(statuses) == 1 + len(kills) - sum(kill.place == "takeover" for kill in kills)
-    died = [turn["outcome"] for turn in last["turns.jsonl"] if turn["finished_at"] is None]
-    assert died
-    assert {*died} == {"interrupted"}
+    outcomes = {turn["outcome"] for turn in last["turns.jsonl"]}
+    assert outcomes.isdisjoint({"running", "failed"})
+    died = {turn["outcome"] for turn in last["turns.jsonl"] if turn["finished_at"] is None}
+    assert died == {"interrupted"}
     world = drivers.world()
     assert [agent for agent in world.agents if debts(world, agent)] == []
 
