@@ -91,11 +91,12 @@ class Drivers:
     def die(self, kill: Kill, *words: str) -> None:
         """Let a driver run until it is killed, with people beside it, and look at what it left."""
         left = self._drive(kill, *words)
-        assert left.code == -signal.SIGKILL, left.err
+        assert left.code == -signal.SIGKILL, f"{kill}: it ended by itself: {left.err}"
         self._see_the_dead(kill, last_words.read(self._words))
         self.look()
         *earlier, _ = self.exports[-1]["runs.jsonl"]
-        assert {run["status"] for run in earlier} <= {"interrupted"}
+        statuses = [run["status"] for run in earlier]
+        assert {*statuses} <= {"interrupted"}, f"{kill}: the runs before are {statuses}"
 
     def end(self, *words: str) -> Told:
         """Let a driver go on to the end, alone, and see that its world is that of the database."""
@@ -104,15 +105,17 @@ class Drivers:
         self.look()
         known = last_words.read(self._words).world
         assert known is not None
-        assert self._is_quiet(known)
-        assert same_world(known, self.world()) == []
+        assert self._is_quiet(known), "it ended with mail, or under an old topology"
+        differing = same_world(known, self.world())
+        assert not differing, f"its world differs from a loaded one in {differing}"
         return left
 
     def look(self) -> None:
         """Keep an export of now, and see that it keeps every law."""
         folder = self._folder / f"export-{len(self.exports)}"
         write_export(Scope(simulation=self._simulation), folder)
-        assert [str(violation) for violation in check_folder(folder).violations] == []
+        broken = [str(violation) for violation in check_folder(folder).violations]
+        assert not broken, f"{folder} breaks laws: {broken}"
         files = {
             path.name: [json.loads(line) for line in path.read_text().split("\n") if line]
             for path in folder.iterdir()
@@ -185,11 +188,12 @@ class Drivers:
         had stored before it went by it."""
         stored = self._n_commits()
         if kill.place in (*IN_COMMIT, *UNAPPLIED):
-            assert stored == words.commit_no - (kill.place in IN_COMMIT)
-            assert words.world is not None
-            assert words.world.commit_no == words.commit_no - 1
+            n_whole = words.commit_no - (kill.place in IN_COMMIT)
+            assert stored == n_whole, f"{kill}: {stored} groups are stored instead of {n_whole}"
+            known = None if words.world is None else words.world.commit_no
+            assert known == words.commit_no - 1, f"{kill}: it knew {known} of {words.commit_no}"
         if kill.place == "calls":
-            assert words.n_calls >= 2
+            assert words.n_calls >= 2, f"{kill}: {words.n_calls} calls were awaited"
         if words.world is not None:
             self._compare(words.world)
 
@@ -198,8 +202,8 @@ class Drivers:
         quiet = self._is_quiet(known)
         world = self.world()
         if known.commit_no == world.commit_no:
-            differing = same_world(known, world)
-            assert [name for name in differing if quiet or name in OF_DRIVERS] == []
+            differing = [name for name in same_world(known, world) if quiet or name in OF_DRIVERS]
+            assert not differing, f"the dead one's world differs in {differing}"
 
     def _is_quiet(self, known: World) -> bool:
         """Tell whether nothing waits that a world does not know yet."""
