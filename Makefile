@@ -14,7 +14,7 @@ BASE := $(VENV)/.base-$(SUM)
 DEV := $(VENV)/.dev-$(SUM)
 INSTALL := $(PYTHON) -m pip --python $(PY) install --quiet --disable-pip-version-check --require-hashes
 PYTEST := $(PY) -m pytest $(PYTEST_ARGS)
-LONG := tests/contract/test_live_cohorts.py
+LONG := tests/contract/test_live_cohorts.py tests/faults/test_kills.py
 COVERED := --cov --cov-report= --cov-fail-under=0
 
 .DEFAULT_GOAL := help
@@ -27,7 +27,7 @@ help:
 	@echo "make check    format, lint, types, layers, migrations, templates, licences, sizes"
 	@echo "make guards   takes away one safeguard after the other and expects a test to fail"
 	@echo "make bench    measurements, as tables for docs/performance.md"
-	@echo "make soak     many more examples, and cohort changes beside a live run at length"
+	@echo "make soak     many more examples, cohort changes beside a live run, kills and faults at length"
 
 $(PY):
 	@$(PYTHON) -c 'import sys; sys.version_info[:2] == (3, 11) or sys.exit("Python 3.11 is needed, and this is %d.%d: try `make PYTHON=python3.11`." % sys.version_info[:2])'

@@ -232,7 +232,7 @@ class Engine:
             chosen = self._grant(now)
             if chosen is not None:
                 return chosen
-            if self.scheduler.n_ready:
+            if self.scheduler.n_ready and self.trust.holds:
                 await asyncio.sleep(0)
                 continue
             if self._is_quiet() and self.watch.spent_cap:
