@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from django.conf import settings
 from django.db import connection
-from django.utils import timezone
 
 from engine.build import PATIENCE_LEASES, build
-from engine.core.errors import StoreError, Unanswered
+from engine.core.errors import StoreError, StoreLost
 from engine.loop.ending import Ending, EndReason
 from engine.loop.engine import Engine
 from engine.loop.pulse import Pulse
@@ -105,7 +104,7 @@ class _Driver:
                 return runner.run(self.run(parts))
         except KeyboardInterrupt:
             return Ending(reason=EndReason.STOPPED)
-        except Unanswered as error:
+        except StoreLost as error:
             return Ending(reason=EndReason.FAILED, sentence=str(error))
         except Exception as error:
             log.exception("A run failed.")
@@ -119,7 +118,7 @@ class _Driver:
             token=self._begun.token,
             ending=ending,
             figures=None if self.engine is None else self.engine.figures,
-            at=timezone.now() if self.parts is None else self.parts.clock.now(),
+            at=self._begun.starts_at if self.parts is None else self.parts.clock.now(),
         )
         try:
             return insist(write, seconds=self._patience_seconds)
