@@ -1,58 +1,104 @@
-"""Turns per second."""
+"""How many turns a second a run takes, each with one message, one call and its durable commit.
+
+The model answers at once, so that only our own work counts. Every row changes one thing of the
+first, which is the baseline; each is a process and a database of its own. What is committed
+survives `kill -9` (and, on SQLite, the last moments before a loss of power may be lost:
+`synchronous` is NORMAL; PostgreSQL keeps those too).
+"""
+
 from __future__ import annotations
 
-import argparse
-import asyncio
-import time
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import median
 
-from benchmarks.society import make_society, own_database
+from benchmarks.parts.database import fresh_database
+from benchmarks.parts.measuring import Table, run, times
+from benchmarks.parts.society import make_society
+from benchmarks.parts.talking import talk
+
+ROOT = Path(__file__).parents[1]
+#: The word that makes this module measure one case and tell it as JSON.
+ONE = "--one"
 
 
-def main() -> None:
-    ap = argparse.ArgumentParser()
-    ap.add_argument("--agents", type=int, default=1000)
-    ap.add_argument("--slots", type=int, default=10)
-    ap.add_argument("--messages", type=int, default=0)
-    ap.add_argument("--cohort", type=int, default=None)
-    ap.add_argument("--turns", type=int, default=3000)
-    ap.add_argument("--profile", default="")
-    args = ap.parse_args()
-    with own_database() as kind:
-        began = time.perf_counter()
-        society = make_society(n_agents=args.agents, cohort_size=args.cohort, n_messages=args.messages)
-        print("filled in", round(time.perf_counter() - began, 1))
-        from engine import build, runs
-        from engine.core.settings import configuration
-        from engine.ports.llm import LlmAnswer, Move, Usage, Written
-        from engine.runs.progress import Silence
-        from engine.models import Turn, Run
-        from django.db.models import Max, Min, Sum
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """`cohort_size` None is one cohort of all."""
 
-        class Instant:
-            free = True
-            def __init__(self, *a, **k): pass
-            def upper_estimate(self, request): return 0
-            async def complete(self, request):
-                text = f"{request.agent} in turn {request.turn} says {request.turn * 7919} things about timber, staves and resin that dry in the kiln of number {request.turn * 31}."
-                return LlmAnswer(decision=Written(move=Move.CONTINUE, text=text), usage=Usage(input_tokens=900, output_tokens=90, cost_nano_usd=0), model="benchmark", prompt_version="1", finish_reason="end_turn")
-        vars(build)["OfflineLlm"] = Instant
-        config = configuration({"concurrent_turns": args.slots, "thread_messages": 100, "active_thread_threshold": 1, "daily_posts": 0}, policy="open", llm="offline", chat="local", clock="real", seed=1, time_zone="UTC", max_turns=args.turns, until_idle=True, latency_seconds=0.0)
-        t0 = time.perf_counter(); c0 = time.process_time()
-        begun = runs.begin(society.simulation, config, who="bench")
-        def go(): return runs.drive(begun, Silence())
-        if args.profile:
-            import cProfile, pstats
-            pr = cProfile.Profile(); pr.enable()
-        driven = go()
-        if args.profile:
-            pr.disable(); pstats.Stats(pr).sort_stats(args.profile).print_stats(45)
-        wall = time.perf_counter() - t0; cpu = time.process_time() - c0
-        run = Run.objects.get(pk=driven.run_id)
-        f = Turn.objects.filter(run=run).aggregate(a=Min("selected_at"), b=Max("finished_at"), c=Sum("llm_calls"), m=Sum("committed"))
-        n = Turn.objects.filter(run=run).count()
-        secs = (f["b"] - f["a"]).total_seconds()
-        print(kind, vars(args), driven.ending.reason, n, "turns", f["c"], "calls", f["m"], "committed", f"{n/secs:.0f} turns/s; whole {wall:.2f}s cpu {cpu:.2f}s first turn after {wall-secs:.2f}")
+    n_slots: int = 10
+    n_agents: int = 1_000
+    cohort_size: int | None = 20
+    n_messages: int = 0
+    n_turns: int = 5_000
+
+    @property
+    def limit(self) -> int:
+        """Return the turns to take: a pair has a hundred messages at most."""
+        return min(self.n_turns, self.n_agents // 2 * 97)
+
+
+def cases(*, small: bool) -> list[Case]:
+    """Return the baseline, and what differs from it in one thing."""
+    if small:
+        first = Case(n_agents=12, n_turns=30)
+        return [first, replace(first, n_messages=120)]
+    first = Case()
+    return [
+        first,
+        *(replace(first, n_slots=slots) for slots in (1, 3, 50)),
+        *(replace(first, n_agents=agents) for agents in (12, 100, 10_000)),
+        replace(first, cohort_size=None),
+        replace(first, n_agents=10_000, cohort_size=None),
+        *(replace(first, n_messages=messages) for messages in (100_000, 1_000_000)),
+    ]
+
+
+def tables(*, small: bool) -> Iterator[Table]:
+    asked = cases(small=small)
+    rounds = [[_in_own_process(case) for case in asked] for _ in range(1 if small else 3)]
+    rows = []
+    for place, case in enumerate(asked):
+        speeds = [found[place][1] for found in rounds]
+        ratios = [found[place][1] / found[0][1] for found in rounds]
+        rows.append((*_words(case), f"{median(speeds):,.0f}", times(median(ratios))))
+    yield Table(
+        title=f"Turns a second, {rounds[0][0][0]}",
+        columns=("slots", "agents", "cohorts of", "stored messages", "turns/s", "ratio"),
+        rows=rows,
+    )
+
+
+def _words(case: Case) -> tuple[str, str, str, str]:
+    cohort = "all" if case.cohort_size is None else f"{case.cohort_size}"
+    return f"{case.n_slots}", f"{case.n_agents:,}", cohort, f"{case.n_messages:,}"
+
+
+def _in_own_process(case: Case) -> tuple[str, float]:
+    """Return the database's name and the turns a second of one case."""
+    words = [sys.executable, "-m", "benchmarks.turns", ONE, json.dumps(asdict(case))]
+    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    name, speed = json.loads(done.stdout)
+    return name, speed
+
+
+def _measure(case: Case) -> None:
+    with fresh_database() as name:
+        simulation = make_society(
+            n_agents=case.n_agents, cohort_size=case.cohort_size, n_messages=case.n_messages
+        )
+        # The first turns fill caches and compile statements.
+        talk(simulation, n_turns=case.limit // 10, n_slots=case.n_slots)
+        talked = talk(simulation, n_turns=case.limit * 9 // 10, n_slots=case.n_slots)
+    sys.stdout.write(json.dumps((name, talked.turns_per_second)))
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == [ONE]:
+        _measure(Case(**json.loads(sys.argv[2])))
+    else:
+        run(tables, __doc__)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import nullcontext
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engine.core.claims import Budget, Claims
@@ -22,7 +22,7 @@ from engine.core.effects import (
 from engine.core.errors import Fenced, StoreError, StoreLost
 from engine.core.participation import Rules, debts
 from engine.core.records import Outcome, Status
-from engine.core.scheduler import Grant, Place, Scheduler
+from engine.core.scheduler import Grant, Scheduler
 from engine.core.standing import Standing
 from engine.loop.brake import Brake, cancel
 from engine.loop.committer import Committer
@@ -31,6 +31,7 @@ from engine.loop.ending import Ending, EndReason
 from engine.loop.errands import Errands
 from engine.loop.figures import Figures
 from engine.loop.idle_threads import IdleThreads
+from engine.loop.limits import Limits
 from engine.loop.outside import Outside
 from engine.loop.rebuild import world_from
 from engine.loop.tally import Tally
@@ -72,11 +73,9 @@ class Engine:
             n_slots=config.concurrent_turns, max_turn_seconds=config.max_turn_seconds
         )
         self.turns: dict[asyncio.Task[None], Grant] = {}
-        self._first_turn = loaded.last_turn
         self._known = {agent for agent, _ in loaded.states}
         self._slots = asyncio.Semaphore(config.concurrent_turns)
         self._changed = asyncio.Event()
-        self._ends_at: datetime | None = None
         self._idle_threads = IdleThreads(config.thread_idle_seconds)
         self._brake = Brake(self._changed, grace_seconds=config.stop_grace_seconds)
         self._errands = Errands(self._changed, fail=self._brake.fail)
@@ -92,6 +91,7 @@ class Engine:
             permits=self.config.max_llm_calls_in_flight,
             trust=self.trust,
         )
+        self._limits = Limits(self.world, self.rules, self.scheduler, self.line)
         self.committer = Committer(
             self.world,
             store=store,
@@ -171,8 +171,7 @@ class Engine:
 
     async def _begin(self) -> None:
         """Store the topology the run starts under, take in who is new, and judge everybody."""
-        if self.config.max_minutes is not None:
-            self._ends_at = self.clock.now() + timedelta(minutes=self.config.max_minutes)
+        self._limits.begin(self.clock.now())
         changed = tuple(
             AgentChanged(note=None, agent=spec.id, spec=spec) for spec in self._changed_meanwhile()
         )
@@ -264,7 +263,7 @@ class Engine:
 
     async def _wait(self, now: datetime) -> None:
         """Wait for a change, or for the earliest timer; without trust, time may stand still."""
-        times = [self.scheduler.next_due(), self._idle_threads.next_due(), self._ends_at]
+        times = [self.scheduler.next_due(), self._idle_threads.next_due(), self._limits.ends_at]
         due_at = min((at for at in times if at is not None), default=None)
         seconds = None if due_at is None else max((due_at - now).total_seconds(), 0)
         holding = nullcontext() if self.trust.holds else self.clock.hold()
@@ -279,42 +278,14 @@ class Engine:
     # --- reasons to end ------------------------------------------------------------------------------
 
     def _reason_to_end(self) -> Ending | None:
-        ending = self._reason_to_end_now()
-        if ending is not None:
+        ending = self._reason_to_end_now() or self._limits.reached()
+        if ending is not None or self.turns:
             return ending
-        n_turns = self.scheduler.n_selections - self._first_turn
-        if self.config.max_turns is not None and n_turns >= self.config.max_turns:
-            return Ending(reason=EndReason.TURN_LIMIT)
-        return self._spent_or_left()
+        return self._limits.nothing_goes_on(others_come=not self._errands.is_idle)
 
     def _reason_to_end_now(self) -> Ending | None:
         """Return why not even the turns in flight are waited for, beyond their grace."""
-        if self._brake.ending is not None:
-            return self._brake.ending
-        if self.line.circuit_is_open:
-            return Ending(
-                reason=EndReason.CIRCUIT_OPEN,
-                sentence="The model failed too often in a row; look at its status, then resume.",
-            )
-        if self._ends_at is not None and self.clock.now() >= self._ends_at:
-            return Ending(reason=EndReason.TIME_LIMIT)
-        return None
-
-    def _spent_or_left(self) -> Ending | None:
-        """A spent cap pauses once no reservation is open; nobody in, or a drain done, ends."""
-        if self.turns:
-            return None
-        spent = self.rules.budget.run_refusal()
-        if spent is not None and not self.rules.budget.is_open:
-            return Ending(reason=EndReason(spent.reason))
-        if self.rules.draining and not self.world.threads:
-            return Ending(reason=EndReason.STOPPED)
-        places = (Place.IN_FLIGHT, Place.COOLING, Place.READY, Place.PARKED)
-        if not any(True for _ in self.scheduler.agents(*places)) and self._errands.is_idle:
-            if any(spec.status is Status.PAUSED for spec in self.world.agents.values()):
-                return None  # a person may bring one back
-            return Ending(reason=EndReason.NOBODY_LEFT)
-        return None
+        return self._brake.ending or self._limits.reached_now(self.clock.now())
 
     async def _is_idle(self) -> bool:
         """Tell whether only the calendar or a person can bring work, after a look at the inbox."""

@@ -1,0 +1,367 @@
+"""A society of any size with any history, written by a few statements; both databases alike.
+
+    with fresh_database():
+        simulation = make_society(n_agents=1_000, cohort_size=20, n_messages=100_000)
+
+Its agents are in pairs that talk: each turn owes one answer, makes one call and stores one message.
+The history is what such talks leave: threads of twelve messages, each with its conclusion, turns,
+calls and memories.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cohorts.models import Agent
+    from engine.models import Message, Run, Simulation, Thread
+
+#: Messages of a closed thread of the history.
+THREAD = 12
+WORDS = "kiln timber stave resin leather spice drying rack barrel pitch flour bow".split()
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
+#: SQL over a number `i`, or a value.
+Column = str | int | float | datetime
+
+
+def make_society(*, n_agents: int, cohort_size: int | None, n_messages: int) -> Simulation:
+    """Write agents, cohorts of so many (None: one of all), a history, and an open talk per pair."""
+    from django.db import connection, transaction
+
+    from engine.models import Channel, Run, Simulation, Subscription
+
+    with transaction.atomic():
+        agents = _agents(n_agents)
+        _cohorts(agents, cohort_size or n_agents)
+        simulation = Simulation.objects.create(name="bench")
+        channel = Channel.objects.create(pk=1, simulation=simulation, name="general")
+        Subscription.objects.bulk_create(
+            (Subscription(channel=channel, agent=agent) for agent in agents), batch_size=1000
+        )
+        run = Run.objects.create(simulation=simulation, status="completed", end_reason="idle")
+        _History(simulation, run, n_pairs=n_agents // 2, n_threads=n_messages // THREAD).write()
+        _open_talks(simulation, run, n_agents, first=n_messages // THREAD * THREAD + 1)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    return simulation
+
+
+def _agents(n_agents: int) -> list[Agent]:
+    from cohorts.models import Agent, AgentVersion
+
+    agents = [
+        Agent(
+            pk=number,
+            slug=f"agent-{number}",
+            bot_name=f"Agent{number}",
+            public_profile=f"House {number} offers {words(number)}.",
+            daily_posts=0,
+        )
+        for number in range(1, n_agents + 1)
+    ]
+    Agent.objects.bulk_create(agents, batch_size=1000)
+    AgentVersion.objects.bulk_create(
+        (
+            AgentVersion(agent=agent, number=1, bot_name=agent.bot_name, saved_by="benchmark")
+            for agent in agents
+        ),
+        batch_size=1000,
+    )
+    return agents
+
+
+def _cohorts(agents: list[Agent], size: int) -> None:
+    from cohorts.models import Cohort, Membership
+
+    Cohort.objects.bulk_create(
+        Cohort(pk=number, name=f"cohort-{number}", created_by="benchmark")
+        for number in range(1, -(-len(agents) // size) + 1)
+    )
+    Membership.objects.bulk_create(
+        (
+            Membership(cohort_id=1 + place // size, agent=agent, added_by="benchmark")
+            for place, agent in enumerate(agents)
+        ),
+        batch_size=1000,
+    )
+
+
+def words(number: int) -> str:
+    """Return some twenty words that no other number has in this order."""
+    picked = [WORDS[(number // len(WORDS) ** power) % len(WORDS)] for power in range(6)]
+    return f"number {number}: " + " ".join(picked * 3)
+
+
+# --- what was said before ------------------------------------------------------------------------
+
+
+class _History:
+    """Closed threads between partners, one after the other, as an earlier run left them.
+
+    In what follows `i` numbers threads, or messages: the database makes the rows by itself.
+    """
+
+    def __init__(self, simulation: Simulation, run: Run, *, n_pairs: int, n_threads: int) -> None:
+        self._of_all: dict[str, Column] = {"simulation_id": simulation.pk}
+        self._run = run.pk
+        self._n_pairs = n_pairs
+        self._n_threads = n_threads
+
+    def write(self) -> None:
+        if not self._n_threads:
+            return
+        n_messages = self._n_threads * THREAD
+        _fill("Message", n_messages, self._message())
+        _fill("Turn", n_messages, self._turn())
+        _fill("LlmCall", n_messages, self._call())
+        _fill("Thread", self._n_threads, self._thread())
+        _fill("Decision", self._n_threads, self._decision())
+        _fill("Memory", self._n_threads, self._memory(self._opener))
+        _fill("Memory", self._n_threads, self._memory(self._partner))
+
+    @property
+    def _opener(self) -> str:
+        return f"(2 + 2 * (i % {self._n_pairs}))"
+
+    @property
+    def _partner(self) -> str:
+        return f"(1 + 2 * (i % {self._n_pairs}))"
+
+    @property
+    def _author(self) -> str:
+        return f"(1 + 2 * ((i / {THREAD}) % {self._n_pairs}) + (i % {THREAD}) % 2)"
+
+    def _message(self) -> dict[str, Column]:
+        place, root = f"(i % {THREAD})", f"(1 + {THREAD} * (i / {THREAD}))"
+        return self._of_all | {
+            "id": "i + 1",
+            "seq": "i + 1",
+            "channel_id": 1,
+            "root_id": f"CASE WHEN {place} = 0 THEN NULL ELSE {root} END",
+            "ordinal": f"{place} + 1",
+            "answers_ordinal": f"CASE WHEN {place} = 0 THEN NULL ELSE {place} END",
+            "author_id": self._author,
+            "person": "''",
+            "is_bot": "true",
+            "text": "'It was said in message ' || i || ' that timber, staves and resin dry slowly in"
+            " the kiln, and that a partner for the autumn is wanted.'",
+            "visibility": "'public'",
+            "addressed_id": "NULL",
+            "written_at": LONG_AGO,
+            "committed_at": LONG_AGO,
+            "run_id": self._run,
+            "turn": "i + 1",
+            "mirror_state": "'none'",
+            "mirror_id": "''",
+        }
+
+    def _turn(self) -> dict[str, Column]:
+        return self._of_all | {
+            "run_id": self._run,
+            "number": "i + 1",
+            "agent_id": self._author,
+            "agent_version": 1,
+            "selected_at": LONG_AGO,
+            "waited_seconds": 0.5,
+            "finished_at": LONG_AGO,
+            "outcome": "'worked'",
+            "llm_calls": 1,
+            "committed": 1,
+            "gate_filtered": 0,
+            "rejected": "'{}'",
+            "detail": "''",
+        }
+
+    def _call(self) -> dict[str, Column]:
+        return {
+            "run_id": self._run,
+            "turn": "i + 1",
+            "number": 1,
+            "agent_id": self._author,
+            "agent_version": 1,
+            "phase": "'reply'",
+            "thread": f"1 + {THREAD} * (i / {THREAD})",
+            "model": "'benchmark'",
+            "prompt_version": "'1'",
+            "attempt": 1,
+            "started_at": LONG_AGO,
+            "latency_seconds": 0.5,
+            "input_tokens": 900,
+            "output_tokens": 90,
+            "cache_read_tokens": 0,
+            "cache_write_tokens": 0,
+            "reserved_nano_usd": 0,
+            "cost_nano_usd": 0,
+            "finish_reason": "'end_turn'",
+            "error": "''",
+        }
+
+    def _cycle(self) -> dict[str, Column]:
+        return self._of_all | {
+            "root_seq": f"1 + {THREAD} * i",
+            "cycle": 1,
+            "opener_id": self._opener,
+            "partner_id": self._partner,
+            "opened_seq": f"2 + {THREAD} * i",
+            "opened_at": LONG_AGO,
+            "topology_version": 1,
+            "grandfathered_at": "NULL",
+            "shared_cohorts": "'[]'",
+            "outcome": "'timeout'",
+        }
+
+    def _thread(self) -> dict[str, Column]:
+        return self._cycle() | {
+            "root_id": f"1 + {THREAD} * i",
+            "channel_id": 1,
+            "low": self._partner,
+            "high": self._opener,
+            "opener_viewed": THREAD - 1,
+            "opener_called": 0,
+            "opener_misses": 0,
+            "partner_viewed": THREAD - 2,
+            "partner_called": 0,
+            "partner_misses": 0,
+            "state": "'closed'",
+            "n_agent_messages": THREAD,
+            "last_agent_id": self._opener,
+            "last_agent_ordinal": THREAD,
+            "asked": 0,
+            "summary_by_id": "NULL",
+            "summary_seq": "NULL",
+            "owed_since": LONG_AGO,
+            "closed_seq": f"{THREAD} + {THREAD} * i",
+            "closed_at": LONG_AGO,
+            "guidance": "''",
+        }
+
+    def _decision(self) -> dict[str, Column]:
+        return self._cycle() | {
+            "thread_id": f"1 + {THREAD} * i",
+            "run_id": self._run,
+            "seq": f"{THREAD} + {THREAD} * i",
+            "at": LONG_AGO,
+        }
+
+    def _memory(self, agent: str) -> dict[str, Column]:
+        return self._of_all | {
+            "agent_id": agent,
+            "channel_id": "NULL",
+            "version": f"1 + i / {self._n_pairs}",
+            "text": "'We have talked about drying timber and found no agreement yet.'",
+            "upto_seq": f"{THREAD} + {THREAD} * i",
+            "person": "''",
+            "written_at": LONG_AGO,
+        }
+
+
+def _fill(model: str, n_rows: int, columns: dict[str, Column]) -> None:
+    """Insert `n_rows` rows, for `i` from 0 on."""
+    from django.apps import apps
+    from django.db import connection
+
+    table = apps.get_model("engine", model)._meta.db_table
+    chosen = ", ".join(one if isinstance(one, str) else "%s" for one in columns.values())
+    values = [
+        connection.ops.adapt_datetimefield_value(one) if isinstance(one, datetime) else one
+        for one in columns.values()
+        if not isinstance(one, str)
+    ]
+    chosen = chosen.replace(" % ", " %% ") if values else chosen
+    query = f"""
+        INSERT INTO {table} ({", ".join(columns)})
+        WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {n_rows - 1})
+        SELECT {chosen} FROM n
+    """  # noqa: S608 – nothing here comes from outside
+    with connection.cursor() as cursor:
+        cursor.execute(query, values)
+
+
+# --- the talks that go on ------------------------------------------------------------------------
+
+
+def _open_talks(simulation: Simulation, run: Run, n_agents: int, *, first: int) -> None:
+    """Let the second of each pair have answered a root of the first, which owes now."""
+    from django.utils import timezone
+
+    from engine.models import AgentState, Message, RunLease, Thread
+
+    now = timezone.now()
+    n_pairs = n_agents // 2
+    messages: list[Message] = []
+    threads: list[Thread] = []
+    for pair in range(n_pairs):
+        root, answer = first + pair, first + n_pairs + pair
+        messages += _two_messages(simulation, run, root, answer, low=1 + 2 * pair, at=now)
+        threads.append(_open_thread(simulation, root, answer, low=1 + 2 * pair, at=now))
+    Message.objects.bulk_create(messages, batch_size=500)
+    Thread.objects.bulk_create(threads, batch_size=500)
+    AgentState.objects.bulk_create(
+        (
+            AgentState(simulation=simulation, agent_id=number, cursor=first - 1 + 2 * n_pairs)
+            for number in range(1, n_agents + 1)
+        ),
+        batch_size=500,
+    )
+    RunLease.objects.create(simulation=simulation, wrote_at=now)
+    _continue_numbers()
+
+
+def _two_messages(
+    simulation: Simulation, run: Run, root: int, answer: int, *, low: int, at: datetime
+) -> tuple[Message, Message]:
+    from engine.models import Message
+
+    said = {"simulation": simulation, "run": run, "channel_id": 1, "is_bot": True, "turn": 0}
+    said |= {"visibility": "public", "written_at": at, "committed_at": at}
+    return (
+        Message(pk=root, seq=root, ordinal=1, author_id=low, text=words(root), **said),
+        Message(
+            pk=answer,
+            seq=answer,
+            ordinal=2,
+            root_id=root,
+            answers_ordinal=1,
+            author_id=low + 1,
+            text=words(answer),
+            **said,
+        ),
+    )
+
+
+def _open_thread(
+    simulation: Simulation, root: int, answer: int, *, low: int, at: datetime
+) -> Thread:
+    from engine.models import Thread
+
+    return Thread(
+        root_id=root,
+        root_seq=root,
+        simulation=simulation,
+        channel_id=1,
+        opener_id=low + 1,
+        partner_id=low,
+        opener_viewed=1,
+        partner_viewed=1,
+        low=low,
+        high=low + 1,
+        n_agent_messages=2,
+        last_agent_id=low + 1,
+        last_agent_ordinal=2,
+        opened_seq=answer,
+        opened_at=at,
+        owed_since=at,
+        topology_version=1,
+    )
+
+
+def _continue_numbers() -> None:
+    """Let the database know that the numbers given by hand are taken."""
+    from django.apps import apps
+    from django.core.management.color import no_style
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        for statement in connection.ops.sequence_reset_sql(no_style(), list(apps.get_models())):
+            cursor.execute(statement)
