@@ -211,7 +211,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
-def test_posts_wake_a_reader_when_a_crowd_of_them_waits(judged: list[int]) -> None:
+def test_posts_wake_a_reader_when_ten_of_them_wait(judged: list[int]) -> None:
     facts = quiet_world()
     watch = watch_with_scan_delay(facts)
     judged.clear()
@@ -236,7 +236,7 @@ def test_first_post_wakes_a_reader_when_it_is_old_enough() -> None:
     assert list(watch.scheduler.agents(Place.READY)) == [1, 2]
 
 
-def test_post_of_a_person_wakes_a_reader_that_waits_for_a_crowd() -> None:
+def test_post_of_a_person_wakes_a_reader_that_waits_for_ten() -> None:
     facts = quiet_world()
     watch = watch_with_scan_delay(facts)
     post(watch, facts, 1, author=3)
