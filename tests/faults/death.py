@@ -36,17 +36,15 @@ if TYPE_CHECKING:
 
 WRITER = "store-writer"
 PULSE = "pulse"
-#: By thread, what a statement that has just been done brought about.
-STATEMENTS = {
-    WRITER: {
-        'UPDATE "engine_runlease"': "fence",
-        'INSERT INTO "engine_message"': "messages",
-        'INSERT INTO "engine_turn"': "turns",
-    },
-    "store-world": {'FROM "engine_message"': "load"},
-    PULSE: {'UPDATE "engine_runlease"': "renewal"},
-    "MainThread": {'UPDATE "engine_run" SET "status"': "concluded"},
-}
+#: Thread (none: any), part of a statement, and the place where it has just been done.
+STATEMENTS = (
+    (WRITER, 'UPDATE "engine_runlease"', "fence"),
+    (WRITER, 'INSERT INTO "engine_message"', "messages"),
+    (WRITER, 'INSERT INTO "engine_turn"', "turns"),
+    ("store-world", 'FROM "engine_message"', "load"),
+    (PULSE, 'UPDATE "engine_runlease"', "renewal"),
+    ("", 'UPDATE "engine_run" SET "status" = %s, "end_reason"', "concluded"),
+)
 
 
 class Death:
@@ -139,8 +137,8 @@ def _watch_statements(death: Death) -> None:
         done = execute(sql, params, many, context)
         thread = _thread()
         if thread != WRITER or death.is_storing:
-            for start, place in STATEMENTS.get(thread, {}).items():
-                if start in sql:
+            for where, statement, place in STATEMENTS:
+                if where in {"", thread} and statement in sql:
                     death.passes("takeover" if place == "concluded" and death.is_new else place)
         return done
 
