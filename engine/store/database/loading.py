@@ -15,14 +15,10 @@ from engine.core.records import (
     InvitationKind,
     InvitationState,
     Memory,
-    Outcome,
-    PairHistory,
     Root,
     Status,
-    Talk,
     Thread,
     Visibility,
-    pair_of,
 )
 from engine.models import (
     AgentState as StateRow,
@@ -31,7 +27,9 @@ from engine.models import (
     Channel as ChannelRow,
 )
 from engine.models import (
-    Decision,
+    Invitation as InvitationRow,
+)
+from engine.models import (
     LlmCall,
     Message,
     Proposal,
@@ -40,15 +38,13 @@ from engine.models import (
     Turn,
 )
 from engine.models import (
-    Invitation as InvitationRow,
-)
-from engine.models import (
     Memory as MemoryRow,
 )
 from engine.models import (
     Thread as ThreadRow,
 )
 from engine.ports.store import Loaded
+from engine.store.database.conclusions import pair_histories, untold_talks
 from engine.store.database.reading import agent_specs, roots_above, roots_named
 from engine.store.database.rows import state_record, thread_record
 from engine.store.database.session import snapshot
@@ -57,8 +53,6 @@ from engine.store.database.topology import load_gate
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
-
-Pairs = dict[tuple[int, int], PairHistory]
 
 
 def load(simulation: int, policy: str) -> Loaded:
@@ -75,9 +69,7 @@ def _load(simulation: int, policy: str) -> Loaded:
     invitations = tuple(_invitations(simulation))
     memories = tuple(_memories(simulation))
     channels = tuple(channel_records(simulation))
-    private = {channel.id for channel in channels if channel.visibility is Visibility.PRIVATE}
     last_seq = _highest(Message.objects.filter(simulation_id=simulation).aggregate(n=Max("seq")))
-    pairs, untold = _conclusions(simulation, memories, private)
     return Loaded(
         commit_no=lease.commit_no,
         last_seq=last_seq,
@@ -90,10 +82,10 @@ def _load(simulation: int, policy: str) -> Loaded:
         roots=_roots(simulation, agents, states, threads, invitations, last_seq),
         threads=threads,
         invitations=invitations,
-        pairs=tuple(sorted(pairs.items(), key=lambda item: item[0])),
+        pairs=tuple(pair_histories(simulation)),
         memories=memories,
         unreviewed=_unreviewed(simulation),
-        untold=untold,
+        untold=tuple(untold_talks(simulation)),
         wrote_at=lease.wrote_at,
         calls=_recent_calls(simulation, lease.wrote_at),
     )
@@ -161,31 +153,6 @@ def _memories(simulation: int) -> Iterator[Memory]:
     ordered = sorted(heads, key=lambda row: (row[0], row[1] or 0))
     for agent, channel, version, upto_seq in ordered:
         yield Memory(agent=agent, channel=channel, version=version, upto_seq=upto_seq)
-
-
-def _conclusions(
-    simulation: int, memories: tuple[Memory, ...], private: set[int]
-) -> tuple[Pairs, tuple[tuple[int, Talk], ...]]:
-    """Return the pairs' histories, and what each agent's memory does not know yet."""
-    told = {(memory.agent, memory.channel): memory.upto_seq for memory in memories}
-    pairs: Pairs = {}
-    untold: list[tuple[int, Talk]] = []
-    rows = Decision.objects.filter(simulation_id=simulation).order_by("seq", "root_seq")
-    columns = ("root_seq", "seq", "at", "outcome", "opener_id", "partner_id", "thread__channel_id")
-    for root, seq, at, outcome, opener, partner, channel in rows.values_list(*columns).iterator():
-        segment = channel if channel in private else None
-        talk = Talk(closed_seq=seq, root=root, channel=segment)
-        sides = (opener,) if partner is None else (opener, partner)
-        untold += [(agent, talk) for agent in sides if seq > told.get((agent, segment), 0)]
-        if partner is not None:
-            _count_close(pairs, pair_of(opener, partner), seq, at, outcome)
-    return pairs, tuple(sorted(untold, key=lambda row: row[0]))
-
-
-def _count_close(pairs: Pairs, pair: tuple[int, int], seq: int, at: datetime, outcome: str) -> None:
-    n_barren = pairs[pair].n_barren if pair in pairs else 0
-    barren = outcome != Outcome.PROPOSAL
-    pairs[pair] = PairHistory(closed_seq=seq, closed_at=at, n_barren=n_barren + 1 if barren else 0)
 
 
 def _unreviewed(simulation: int) -> tuple[tuple[int, int, int], ...]:
