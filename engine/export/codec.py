@@ -12,6 +12,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
+from operator import attrgetter
 from types import MappingProxyType, NoneType, UnionType
 from typing import Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -24,6 +25,7 @@ _TYPES = {"Mapping": Mapping, "datetime": datetime}
 
 AnyRow = TypeVar("AnyRow", bound=Row)
 Decode = Callable[[object], object]
+Encode = Callable[[object], object]
 
 
 class FormatError(ValueError):
@@ -32,7 +34,7 @@ class FormatError(ValueError):
 
 def encode_row(row: Row) -> str:
     """Return `row` as one line of JSON without its line break."""
-    return json.dumps(_plain(type(row), row), ensure_ascii=False, separators=(",", ":"))
+    return _LINE.encode(_object_encoder(cast("Hashable", type(row)))(row))
 
 
 def decode_row(row_type: type[AnyRow], line: str) -> AnyRow:
@@ -55,23 +57,53 @@ def _no_constant(name: str) -> object:
     raise FormatError(f"not JSON ({name} is no number)")
 
 
+_LINE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _JSON = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_constant)
 
 
-def _plain(kind: object, value: object) -> object:
-    """Return what `json` writes for a value whose declared type is `kind`."""
-    if isinstance(value, datetime):
-        return time_text(value)
-    if value is not None and NanoUsd in (kind, *get_args(kind)):
-        return cast("int", value) / NANO
-    if isinstance(value, Mapping):
-        return {key: _plain(object, value[key]) for key in sorted(value)}
-    if isinstance(value, tuple):
-        return [_plain(type(item), item) for item in value]
-    if is_dataclass(value):
-        hints = _hints(cast("Hashable", type(value)))
-        return {name: _plain(hint, getattr(value, name)) for name, hint in hints}
-    return value
+@cache
+def _encoder(kind: object) -> Encode | None:
+    """Return the function that turns a value of the type `kind` into what `json` writes, None if
+    it is that already; it is not asked about None."""
+    if kind is datetime:
+        return cast("Encode", time_text)
+    if kind is NanoUsd:
+        return lambda value: cast("int", value) / NANO
+    if is_dataclass(kind):
+        return _object_encoder(cast("Hashable", kind))
+    arguments = get_args(kind)
+    if NoneType in arguments:
+        (inner,) = (argument for argument in arguments if argument is not NoneType)
+        return _encoder(inner)
+    origin = get_origin(kind)
+    if origin is tuple:
+        return _list_encoder(_encoder(arguments[0]))
+    if origin is Mapping:
+        return lambda value: dict(sorted(cast("Mapping[str, object]", value).items()))
+    return None
+
+
+@cache
+def _object_encoder(row_type: Hashable) -> Encode:
+    hints = _hints(row_type)
+    names = [name for name, _ in hints]
+    values_of = attrgetter(*names)
+    special = [(name, encode) for name, hint in hints if (encode := _encoder(hint)) is not None]
+
+    def encode_object(value: object) -> object:
+        found = dict(zip(names, values_of(value), strict=True))
+        for name, encode in special:
+            if found[name] is not None:
+                found[name] = encode(found[name])
+        return found
+
+    return encode_object
+
+
+def _list_encoder(inner: Encode | None) -> Encode:
+    if inner is None:
+        return lambda value: list(cast("tuple[object, ...]", value))
+    return lambda value: [inner(item) for item in cast("tuple[object, ...]", value)]
 
 
 @cache

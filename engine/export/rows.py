@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from heapq import merge
 from typing import TYPE_CHECKING, Literal, cast
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, ExpressionWrapper, F, Field, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from cohorts.models import Agent, AgentVersion, TopologyChange
@@ -164,56 +166,100 @@ def change_rows(scope: Scope) -> Iterator[schema.ChangeRow]:
 
 def turn_rows(scope: Scope) -> Iterator[schema.TurnRow]:
     rows = Turn.objects.filter(simulation=scope.simulation, run__in=scope.runs.order_by())
-    for row in rows.order_by("number").iterator(CHUNK):
+    columns = (
+        "run_id",
+        "number",
+        "agent_id",
+        _as_driven("selected_at"),
+        _as_driven("finished_at"),
+        "waited_seconds",
+        "outcome",
+        "llm_calls",
+        "committed",
+        _as_driven("rejected"),
+        "gate_filtered",
+        "agent_version",
+    )
+    for row in rows.order_by("number").values_list(*columns).iterator(CHUNK):
+        run, number, agent, selected_at, finished_at, waited, outcome, *counts = row
+        llm_calls, committed, rejected, gate_filtered, version = counts
         yield schema.TurnRow(
-            run=row.run_id,
-            number=row.number,
-            agent=scope.slugs[row.agent_id],
-            selected_at=row.selected_at,
-            finished_at=row.finished_at,
-            waited_seconds=row.waited_seconds,
-            outcome=cast("schema.TurnOutcome", row.outcome),
-            llm_calls=row.llm_calls,
-            committed=row.committed,
-            rejected=row.rejected,
-            gate_filtered=row.gate_filtered,
-            agent_version=row.agent_version,
+            run=run,
+            number=number,
+            agent=scope.slugs[agent],
+            selected_at=_aware(selected_at),
+            finished_at=None if finished_at is None else _aware(finished_at),
+            waited_seconds=waited,
+            outcome=outcome,
+            llm_calls=llm_calls,
+            committed=committed,
+            rejected={} if rejected == "{}" else json.loads(rejected),
+            gate_filtered=gate_filtered,
+            agent_version=version,
         )
+
+
+def _as_driven(column: str) -> ExpressionWrapper[F]:
+    """Return a column as the database's driver gives it: what Django makes of times and objects
+    takes longer than all the rest of a line."""
+    return ExpressionWrapper(F(column), output_field=Field())
+
+
+def _aware(moment: datetime | str) -> datetime:
+    """Return a time as the driver gave it; SQLite's have no zone, and are text if computed."""
+    if isinstance(moment, str):
+        moment = datetime.fromisoformat(moment)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def message_rows(scope: Scope) -> Iterator[schema.MessageRow]:
     """Yield the messages by `seq`; then those of people that are not taken in yet."""
     answered = Message.objects.filter(root=OuterRef("pk"))
-    rows = scope.messages.annotate(
-        root_seq=Coalesce("root__seq", "seq"), is_answered=Exists(answered)
-    ).defer("mirror_id", "mirror_state")
-    for row in rows.order_by(F("seq").asc(nulls_last=True), "pk").iterator(CHUNK):
-        in_thread = row.root_id is not None or row.is_answered
+    columns = (
+        "seq",
+        "channel_id",
+        "visibility",
+        "root_id",
+        Coalesce("root__seq", "seq"),
+        Exists(answered),
+        "ordinal",
+        "author_id",
+        "person",
+        "is_bot",
+        "text",
+        Coalesce("committed_at", "written_at", output_field=Field()),
+        "run_id",
+        "turn",
+    )
+    rows = scope.messages.order_by(F("seq").asc(nulls_last=True), "pk")
+    for row in rows.values_list(*columns).iterator(CHUNK):
+        seq, channel, visibility, root, root_seq, is_answered, ordinal, *said = row
+        author, person, is_bot, text, at, run, turn = said
+        in_thread = root is not None or is_answered
+        # An answer to a root that waits itself has no thread yet.
+        waits = root is not None and root_seq == seq
         yield schema.MessageRow(
-            seq=row.seq,
-            channel=scope.channels[row.channel_id],
-            visibility=cast("schema.Visibility", row.visibility),
-            thread=_thread_of(row, row.root_seq) if in_thread else None,
-            ordinal=row.ordinal,
-            author=scope.slug(row.author_id),
-            person=row.person or None,
-            is_bot=row.is_bot,
-            text=row.text,
-            committed_at=row.committed_at or row.written_at,
-            run=row.run_id,
-            turn=row.turn,
+            seq=seq,
+            channel=scope.channels[channel],
+            visibility=visibility,
+            thread=root_seq if in_thread and not waits else None,
+            ordinal=ordinal,
+            author=scope.slug(author),
+            person=person or None,
+            is_bot=is_bot,
+            text=text,
+            committed_at=_aware(at),
+            run=run,
+            turn=turn,
         )
-
-
-def _thread_of(row: Message, root_seq: int | None) -> int | None:
-    """Return the thread's id; an answer to a root that waits itself has none yet."""
-    return None if row.root_id is not None and root_seq == row.seq else root_seq
 
 
 def thread_rows(scope: Scope) -> Iterator[schema.ThreadRow]:
     """Yield a row for each cycle: concluded, open, and of roots that only people have answered."""
     tops = scope.tops.values("pk")
-    concluded = Decision.objects.filter(thread__in=tops).select_related("thread")
+    concluded = Decision.objects.filter(thread__in=tops).annotate(
+        channel_id=F("thread__channel_id")
+    )
     unfinished = Thread.objects.filter(root__in=tops, closed_seq__isnull=True)
     answered = Message.objects.filter(root=OuterRef("pk"))
     plain = scope.tops.filter(Exists(answered), thread__isnull=True, seq__isnull=False)
@@ -227,10 +273,11 @@ def thread_rows(scope: Scope) -> Iterator[schema.ThreadRow]:
 
 def _cycle_row(scope: Scope, row: Decision | Thread) -> schema.ThreadRow:
     decision = row if isinstance(row, Decision) else None
-    thread = row.thread if isinstance(row, Decision) else row
+    state = row.state if isinstance(row, Thread) else "closed"
+    channel: int = vars(row)["channel_id"]  # a decision's is an annotation
     return schema.ThreadRow(
         id=row.root_seq,
-        channel=scope.channels[thread.channel_id],
+        channel=scope.channels[channel],
         root_seq=row.root_seq,
         opener=scope.slugs[row.opener_id],
         partner=scope.slug(row.partner_id),
@@ -240,7 +287,7 @@ def _cycle_row(scope: Scope, row: Decision | Thread) -> schema.ThreadRow:
         topology_version=row.topology_version,
         closed_seq=decision.seq if decision else None,
         closed_at=decision.at if decision else None,
-        state="closed" if decision else cast("schema.ThreadState", thread.state),
+        state=cast("schema.ThreadState", state),
         outcome=cast("schema.ThreadOutcome", decision.outcome) if decision else None,
         grandfathered_at=row.grandfathered_at,
         shared_cohorts=tuple(row.shared_cohorts),
@@ -289,27 +336,51 @@ def call_rows(scope: Scope) -> Iterator[schema.LlmCallRow]:
     answers = Message.objects.filter(
         root__simulation=scope.simulation, root__seq=OuterRef("thread")
     )
-    rows = LlmCall.objects.filter(run__in=scope.runs.order_by()).annotate(is_thread=Exists(answers))
-    for row in rows.order_by("run_id", "turn", "number").iterator(CHUNK):
+    columns = (
+        "run_id",
+        "turn",
+        "agent_id",
+        "agent_version",
+        "phase",
+        "thread",
+        Exists(answers),
+        "model",
+        "prompt_version",
+        "attempt",
+        "input_tokens",
+        "output_tokens",
+        "cache_read_tokens",
+        "cache_write_tokens",
+        "reserved_nano_usd",
+        "cost_nano_usd",
+        "latency_seconds",
+        "finish_reason",
+        "error",
+    )
+    rows = LlmCall.objects.filter(run__in=scope.runs.order_by())
+    ordered = rows.order_by("run_id", "turn", "number")
+    for row in ordered.values_list(*columns).iterator(CHUNK):
+        run, turn, agent, version, phase, thread, is_thread, model, prompt, attempt, *rest = row
+        given, made, cache_read, cache_write, reserved, cost, latency, finish, error = rest
         yield schema.LlmCallRow(
-            run=row.run_id,
-            turn=row.turn,
-            agent=scope.slugs[row.agent_id],
-            agent_version=row.agent_version,
-            phase=cast("schema.Phase", row.phase),
-            thread=row.thread if row.is_thread else None,
-            model=row.model,
-            prompt_version=row.prompt_version,
-            attempt=row.attempt,
-            input_tokens=row.input_tokens,
-            output_tokens=row.output_tokens,
-            cache_read_tokens=row.cache_read_tokens,
-            cache_write_tokens=row.cache_write_tokens,
-            reserved_usd=schema.NanoUsd(row.reserved_nano_usd),
-            cost_usd=schema.NanoUsd(row.cost_nano_usd),
-            latency_seconds=row.latency_seconds,
-            finish_reason=row.finish_reason or None,
-            error=row.error or None,
+            run=run,
+            turn=turn,
+            agent=scope.slugs[agent],
+            agent_version=version,
+            phase=phase,
+            thread=thread if is_thread else None,
+            model=model,
+            prompt_version=prompt,
+            attempt=attempt,
+            input_tokens=given,
+            output_tokens=made,
+            cache_read_tokens=cache_read,
+            cache_write_tokens=cache_write,
+            reserved_usd=schema.NanoUsd(reserved),
+            cost_usd=schema.NanoUsd(cost),
+            latency_seconds=latency,
+            finish_reason=finish or None,
+            error=error or None,
         )
 
 
