@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.both_databases,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1800),
 ]
 
 SEED = 11
