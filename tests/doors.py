@@ -170,6 +170,13 @@ def eager_run(*words: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @contextmanager
+def faulty_run(fault: str, *words: str, **more: str) -> Iterator[subprocess.Popen[str]]:
+    """Start `runsim` with the same model and a fault: a name of `tests.faults.faulty_run`."""
+    with _process(sys.executable, "-m", "tests.faults.faulty_run", fault, *words, **more) as process:
+        yield process
+
+
+@contextmanager
 def signalled_run(*words: str) -> Iterator[subprocess.Popen[str]]:
     """Start `runsim` that gets a signal at a moment: the first two words."""
     with _process(sys.executable, "-m", "tests.signalled_run", *words) as process:

