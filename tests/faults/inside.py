@@ -10,11 +10,13 @@ from functools import wraps
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from django.db.backends.signals import connection_created
 from django.utils import timezone
 
 from engine.backends import clock
+from engine.core.draft import Draft
 from engine.core.world import World
 from engine.loop import committer
 from engine.store.database import DjangoStore, session
@@ -23,6 +25,9 @@ from tests import eager_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from engine.core.draft import Concern
+    from engine.core.records import Root
 
 #: Names the file whose appearance lets a held pulse go on.
 RELEASE = "FAULT_RELEASE_FILE"
@@ -38,17 +43,24 @@ def before(owner: type, name: str, act: Callable[[int], None]) -> None:
         act(next(numbers))
         return method(*args, **options)
 
-    setattr(owner, name, replaced)
+    patch.object(owner, name, replaced).start()
 
 
 def apply_fails_twice(number: float) -> None:
     """Let applying a stored group fail in its middle, at the n-th new root and at the next one."""
+    absorb, publish, numbers = Draft.absorb, World.publish, count(1)
 
-    def fail(n: int) -> None:
-        if n in {number, number + 1}:
+    def failing(world: World, root: Root) -> None:
+        if next(numbers) in {number, number + 1}:
             raise ValueError("a fault of ours")
+        publish(world, root)
 
-    before(World, "publish", fail)
+    def replaced(draft: Draft) -> Concern:
+        # A world that is built anew publishes its roots too: that must work.
+        with patch.object(World, "publish", failing):
+            return absorb(draft)
+
+    patch.object(Draft, "absorb", replaced).start()
 
 
 def rebuild_fails(_: float) -> None:
@@ -57,12 +69,12 @@ def rebuild_fails(_: float) -> None:
     def broken(_loaded: object) -> World:
         raise ValueError("the world cannot be rebuilt")
 
-    vars(committer)["world_from"] = broken
+    patch.object(committer, "world_from", broken).start()
 
 
 def stop_in_commit(number: float) -> None:
     """Stop this process inside its n-th transaction; the server waits a second for it."""
-    vars(session)["IDLE_IN_TRANSACTION"] = "1s"
+    patch.object(session, "IDLE_IN_TRANSACTION", "1s").start()
 
     def stop(n: int) -> None:
         if n == number:
@@ -103,14 +115,14 @@ def wall_clock_differs(seconds: float) -> None:
             return super().now(tz) + shift
 
     wall_time = time.time
-    vars(time)["time"] = lambda: wall_time() + seconds
-    vars(timezone)["datetime"] = Shifted
-    vars(clock)["datetime"] = Shifted
+    patch.object(time, "time", lambda: wall_time() + seconds).start()
+    patch.object(timezone, "datetime", Shifted).start()
+    patch.object(clock, "datetime", Shifted).start()
 
 
 def answers_take(seconds: float) -> None:
     """Let the model take so many seconds for an answer."""
-    vars(eager_run)["ANSWER_SECONDS"] = seconds
+    patch.object(eager_run, "ANSWER_SECONDS", seconds).start()
 
 
 FAULTS: dict[str, Callable[[float], None]] = {
