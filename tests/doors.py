@@ -172,7 +172,9 @@ def eager_run(*words: str) -> Iterator[subprocess.Popen[str]]:
 @contextmanager
 def faulty_run(fault: str, *words: str, **more: str) -> Iterator[subprocess.Popen[str]]:
     """Start `runsim` with the same model and a fault: a name of `tests.faults.faulty_run`."""
-    with _process(sys.executable, "-m", "tests.faults.faulty_run", fault, *words, **more) as process:
+    with _process(
+        sys.executable, "-m", "tests.faults.faulty_run", fault, *words, **more
+    ) as process:
         yield process
 
 

@@ -7,6 +7,7 @@
     │   └── UnusableAnswer      the model answered, and the answer cannot be used
     └── StoreError
         ├── StoreLost
+        │   ├── DiskFull        the disk of the database is full: only a person can help
         │   ├── Fenced          another driver owns the simulation: stop at once
         │   └── Unanswered      the database did not answer for as long as it was waited for
         ├── TopologyMoved       the group was checked under a version that is no longer in force
@@ -58,6 +59,15 @@ class StoreError(EngineError):
 
 class StoreLost(StoreError):
     """Nothing can be read or stored by this driver any more."""
+
+
+class DiskFull(StoreLost):
+    """The database has no room for what was to be stored; nothing of it was stored."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The disk of the database is full: make space there, then start the next run."
+        )
 
 
 class Fenced(StoreLost):

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from engine.core.effects import TurnOutcome, TurnRecord
-from engine.core.errors import Fenced, PermanentLlmError, Unanswered
+from engine.core.errors import Fenced, PermanentLlmError, StoreLost
 from engine.phases.scene import Scene
 from engine.turn.calls import Backoff, BudgetSpent, Line, TurnCalls
 from engine.turn.log import Door, TurnLog
@@ -95,7 +95,7 @@ class Conductor:
             self.fail(detail)
         except Fenced:
             raise
-        except Unanswered as error:
+        except StoreLost as error:
             self.fail(str(error))
             raise
         except asyncio.CancelledError:

@@ -19,7 +19,7 @@ from engine.core.effects import (
     Close,
     HandIn,
 )
-from engine.core.errors import Fenced, StoreError, Unanswered
+from engine.core.errors import Fenced, StoreError, StoreLost
 from engine.core.participation import Rules, debts
 from engine.core.records import Outcome, Status
 from engine.core.scheduler import Grant, Place, Scheduler
@@ -157,7 +157,7 @@ class Engine:
             await self._errands.finish()
         except Fenced as error:
             ending = Ending(reason=EndReason.INTERRUPTED, sentence=str(error))
-        except Unanswered as error:
+        except StoreLost as error:
             ending = Ending(reason=EndReason.FAILED, sentence=str(error))
         except StoreError as error:
             log.exception("The run cannot go on.")
@@ -390,7 +390,7 @@ class Engine:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Fenced):
             self._brake.lose(str(error))
-        elif isinstance(error, Unanswered):
+        elif isinstance(error, StoreLost):
             self._brake.fail(str(error))
         elif error is not None:
             log.error("The commit door failed.", exc_info=error)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
-from engine.core.errors import Fenced, Unanswered
+from engine.core.errors import Fenced, StoreLost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -49,6 +49,6 @@ class Errands:
         # A lost lease is told by the committer itself.
         if error is None or isinstance(error, Fenced):
             return
-        if not isinstance(error, Unanswered):
+        if not isinstance(error, StoreLost):
             log.error("An errand of the loop failed.", exc_info=error)
         self._fail(f"The run cannot go on: {error}")

@@ -14,7 +14,7 @@ from django.db import connection
 from django.utils import timezone
 
 from engine.build import PATIENCE_LEASES, build
-from engine.core.errors import StoreError, Unanswered
+from engine.core.errors import StoreError, StoreLost
 from engine.loop.ending import Ending, EndReason
 from engine.loop.engine import Engine
 from engine.loop.pulse import Pulse
@@ -105,7 +105,7 @@ class _Driver:
                 return runner.run(self.run(parts))
         except KeyboardInterrupt:
             return Ending(reason=EndReason.STOPPED)
-        except Unanswered as error:
+        except StoreLost as error:
             return Ending(reason=EndReason.FAILED, sentence=str(error))
         except Exception as error:
             log.exception("A run failed.")

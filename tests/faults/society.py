@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.db import connection
+
 from engine.laws.checking import check_folder
 from engine.models import Message, Run, RunControl, RunLease, Turn
-from tests.doors import make_world, manage, told, wait_until
+from tests.doors import faulty_run, make_world, manage, runsim, told, wait_until
 
 if TYPE_CHECKING:
     import subprocess
@@ -24,6 +26,11 @@ SETTINGS: dict[str, Any] = {
     "thread_messages": 4,
     "concurrent_turns": 4,
 }
+#: How a run ends on a full disk.
+NO_SPACE = (
+    "Nothing can be stored any more: the disk of the database is full; make space there, then"
+    " start the next run."
+)
 #: Lets a lease end soon: of 2 s, renewed four times in it.
 SHORT_LEASE = {
     "SIM_LEASE_SECONDS": "2",
@@ -77,3 +84,24 @@ def see_laws_kept(folder: Path) -> None:
 def n_groups() -> int:
     """Return how many groups the simulation has committed."""
     return RunLease.objects.get().commit_no
+
+
+def see_it_find_no_space(fault: str) -> None:
+    """See a run fail for want of space, in one sentence, with everything whole that it stored."""
+    with faulty_run(fault, "--seed", "3", "--json") as process:
+        left = told(process)
+    assert left.code == 1
+    assert left.err.splitlines()[-1] == NO_SPACE
+    assert "Traceback" not in left.err, left.err
+
+
+def see_the_next_go_on() -> None:
+    n_messages = Message.objects.count()
+    assert runsim("--seed", "1", "--max-turns", "6", "--json").code == 0
+    assert Message.objects.count() > n_messages
+
+
+def run_sql(*statements: str) -> None:
+    with connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)

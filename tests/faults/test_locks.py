@@ -122,7 +122,7 @@ def heart(monkeypatch: pytest.MonkeyPatch) -> Heart:
 
     monkeypatch.setattr(notices, "SKIP_SECONDS", 0.05)
     monkeypatch.setattr(build, "OfflineLlm", eager_llm)
-    monkeypatch.setattr(command, "progress_for", lambda _stream, *, quiet: heart)
+    monkeypatch.setattr(command, "progress_for", lambda _stream, **_: heart)
     monkeypatch.setattr(session, "LOCK_TIMEOUT", "200ms")
     if connection.vendor == "sqlite":
         monkeypatch.setitem(connection.settings_dict["OPTIONS"], "timeout", 0.2)

@@ -35,9 +35,7 @@ def through(port: int) -> str:
     return database_url().replace(f":{server()[1]}/", f":{port}/")
 
 
-def test_cut_connections_lose_no_group_and_store_none_twice(
-    tmp_path: Path, is_soak: bool
-) -> None:
+def test_cut_connections_lose_no_group_and_store_none_twice(tmp_path: Path, is_soak: bool) -> None:
     """Cut before a commit arrives, after it and before its answer, twice in a row, at the pulse."""
     n_rounds = 20 if is_soak else 2
     starts = range(4, 4 + 10 * n_rounds, 10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 import time
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from django.db import (
     transaction,
 )
 
-from engine.core.errors import StoreError, Unanswered
+from engine.core.errors import DiskFull, StoreError, Unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 
 #: What time cures, of the errors that a database can report.
 TROUBLE = (OperationalError, InterfaceError, InternalError)
+#: PostgreSQL's code for a full disk.
+DISK_FULL = "53100"
 COURTESY_SECONDS = 0.005
 #: Seconds before work that met a passing failure is sent again; the last one repeats.
 PAUSES = (0.02, 0.1, 0.5, 1.0)
@@ -75,11 +78,27 @@ def passes(trouble: Exception) -> bool:
     """Tell whether the same work may succeed on a new connection.
 
     On SQLite only a lock does. On PostgreSQL everything that is no fault of the statement: a lost
-    connection, a lock timeout, a deadlock, a server that restarts.
+    connection, a lock timeout, a deadlock, a server that restarts. A full disk is for a person.
     """
+    if is_full(trouble):
+        return False
     if connection.vendor == "sqlite":
         return "locked" in str(trouble)
     return not isinstance(trouble, InternalError) or not connection.is_usable()
+
+
+def is_full(trouble: Exception) -> bool:
+    """Tell whether the database's disk, or its quota, has no room for what was to be stored."""
+    told = trouble.__cause__
+    return (
+        getattr(told, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+        or getattr(told, "sqlstate", None) == DISK_FULL
+    )
+
+
+def lasting(trouble: Exception) -> StoreError:
+    """Return what to raise for a failure that does not pass."""
+    return DiskFull() if is_full(trouble) else StoreError(str(trouble))
 
 
 class Patience:
@@ -96,7 +115,7 @@ class Patience:
     def until_known(self, work: Callable[[], Result]) -> Result:
         """Do the work on a good connection, again and again while its failure may pass.
 
-        Raises `Unanswered` when patience is over, and `StoreError` for what time does not cure.
+        Raises `Unanswered` when patience is over, `DiskFull` or `StoreError` for what time does not cure.
         """
         n_failures, first_at = 0, 0.0
         while True:
@@ -105,7 +124,7 @@ class Patience:
                 return work()
             except TROUBLE as exc:
                 if not passes(exc):
-                    raise StoreError(str(exc)) from exc
+                    raise lasting(exc) from exc
                 first_at = first_at or time.monotonic()
                 self._pause(n_failures, first_at, str(exc))
             connection.close()
