@@ -51,10 +51,10 @@ def build(
 ) -> Parts:
     """Make the parts of one run that holds the lease `token` since `taken_at` (since boot).
 
-    A virtual clock begins at `starts_at`.
+    Its clock begins at `starts_at`, or later if a real one says so.
     """
     virtual = config.clock == "virtual"
-    clock = VirtualClock(starts_at) if virtual else RealClock()
+    clock = VirtualClock(starts_at) if virtual else RealClock(starts_at)
     return Parts(
         clock=clock,
         llm=OfflineLlm(config.seed, clock, latency_seconds=config.latency_seconds),

@@ -23,10 +23,14 @@ _Args = TypeVarTuple("_Args")
 
 
 class RealClock:
-    """Wall time at its start plus what has passed since; a clock set back is not felt."""
+    """Wall time at its start plus what has passed since; a clock set back is not felt.
 
-    def __init__(self) -> None:
-        self._start = datetime.now(UTC)
+    It begins at `starts_at` if the wall clock of this host is behind that.
+    """
+
+    def __init__(self, starts_at: datetime | None = None) -> None:
+        now = datetime.now(UTC)
+        self._start = now if starts_at is None else max(now, starts_at.astimezone(UTC))
         self._origin = time.monotonic()
 
     def now(self) -> datetime:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from django.conf import settings
 from django.db import connection
-from django.utils import timezone
 
 from engine.build import PATIENCE_LEASES, build
 from engine.core.errors import StoreError, StoreLost
@@ -119,7 +118,7 @@ class _Driver:
             token=self._begun.token,
             ending=ending,
             figures=None if self.engine is None else self.engine.figures,
-            at=timezone.now() if self.parts is None else self.parts.clock.now(),
+            at=self._begun.starts_at if self.parts is None else self.parts.clock.now(),
         )
         try:
             return insist(write, seconds=self._patience_seconds)

@@ -53,6 +53,16 @@ def end(run_id: int, *, token: int, ending: Ending, figures: Figures | None, at:
     return True
 
 
+def first_moment(simulation_id: int) -> datetime:
+    """Return now, or the last stamp of the simulation if that is later.
+
+    The hosts' clocks may differ, and a virtual one runs ahead; a simulation's time never goes back.
+    """
+    wrote_at = RunLease.objects.values_list("wrote_at", flat=True).get(simulation=simulation_id)
+    now = timezone.now()
+    return now if wrote_at is None else max(now, wrote_at)
+
+
 def mark_stopping(run_id: int, *, token: int) -> None:
     """Say that a run is on its way to its end: no new turns, those in flight finish."""
     Run.objects.filter(
@@ -70,7 +80,7 @@ def interrupt(run: Run, lease: LeaseState) -> bool:
         return False
     died = Ending(reason=EndReason.INTERRUPTED, sentence="Its driver died.")
     with transaction.atomic():
-        _conclude(run.pk, died, at=timezone.now())
+        _conclude(run.pk, died, at=first_moment(run.simulation_id))
     return True
 
 

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Count, Sum
-from django.utils import timezone
 
 from cohorts.triggers import missing_triggers
 from engine.core.config import RunConfig
-from engine.models import LlmCall, Run, RunControl, RunLease, Turn
+from engine.models import LlmCall, Run, RunControl, Turn
 from engine.models.runs import LIVE
-from engine.runs.end import interrupt
+from engine.runs.end import first_moment, interrupt
 from engine.runs.refusals import (
     RunIsLive,
     RunRefused,
@@ -63,9 +62,10 @@ class Spending:
 class Begun:
     """A run whose lease is ours, as it goes on from here.
 
-    A virtual clock begins at `starts_at`, which is not before anything the simulation has
-    stamped. `config` counts turns from here on, and `spent` is what earlier legs of a resumed run
-    have used up. `liveness` is to be released when the run's end is written.
+    Its clock begins at `starts_at`, which is not before anything the simulation has stamped, also
+    when this host's clock is behind the last driver's. `config` counts turns from here on, and
+    `spent` is what earlier legs of a resumed run have used up. `liveness` is to be released when
+    the run's end is written.
     """
 
     simulation_id: int
@@ -96,7 +96,7 @@ def begin(simulation: Simulation, config: RunConfig, *, who: str) -> Begun:
         )
         RunControl.objects.create(run=run)
         token = _take(run, lease)
-        starts_at = _first_moment(simulation, config)
+        starts_at = first_moment(simulation.pk)
         Run.objects.filter(pk=run.pk).update(started_at=starts_at)
     return Begun(
         simulation_id=simulation.pk,
@@ -136,7 +136,7 @@ def resume(
         RunControl.objects.filter(run=run).update(wish=RunControl.Wish.RUN, **raised)
         config = _with_raised_caps(run)
         _set_running(run, config)
-        starts_at = _first_moment(simulation, config)
+        starts_at = first_moment(simulation.pk)
     return Begun(
         simulation_id=simulation.pk,
         run_id=run.pk,
@@ -224,15 +224,6 @@ def _take(run: Run, lease: LeaseState) -> int:
     if token is None:
         raise _TakenMeanwhile
     return token
-
-
-def _first_moment(simulation: Simulation, config: RunConfig) -> datetime:
-    """Return now, or for a virtual clock the last stamp of the simulation, if that is later."""
-    now = timezone.now()
-    wrote_at = RunLease.objects.values_list("wrote_at", flat=True).get(simulation=simulation)
-    if config.clock == "virtual" and wrote_at is not None:
-        return max(now, wrote_at)
-    return now
 
 
 def _with_raised_caps(run: Run) -> RunConfig:

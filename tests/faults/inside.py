@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from datetime import datetime, timedelta, tzinfo
 from functools import wraps
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
+from django.db import connection
 from django.db.backends.signals import connection_created
 from django.utils import timezone
 
@@ -20,8 +22,10 @@ from engine.core.draft import Draft
 from engine.core.world import World
 from engine.loop import committer
 from engine.store.database import DjangoStore, session
+from engine.store.database.lease import boot_seconds
 from engine.store.database.writing import Writer
 from tests import eager_run
+from tests.runtime.scripted_llm import ScriptedLlm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
 
 #: Names the file whose appearance lets a held pulse go on.
 RELEASE = "FAULT_RELEASE_FILE"
+CALL = "a call begins at"
 
 
 def before(owner: type, name: str, act: Callable[[int], None]) -> None:
@@ -125,6 +130,20 @@ def answers_take(seconds: float) -> None:
     patch.object(eager_run, "ANSWER_SECONDS", seconds).start()
 
 
+def calls_are_told(_: float) -> None:
+    """Write a line to stderr for each call that begins: `CALL`, and seconds since boot."""
+
+    def tell(_n: int) -> None:
+        sys.stderr.write(f"{CALL} {boot_seconds()}\n")
+
+    before(ScriptedLlm, "complete", tell)
+
+
+def lock_is_waited_for(seconds: float) -> None:
+    """Wait no longer than this for SQLite's lock."""
+    connection.settings_dict["OPTIONS"]["timeout"] = seconds
+
+
 FAULTS: dict[str, Callable[[float], None]] = {
     "apply": apply_fails_twice,
     "rebuild": rebuild_fails,
@@ -133,4 +152,6 @@ FAULTS: dict[str, Callable[[float], None]] = {
     "pages": pages_left,
     "clock": wall_clock_differs,
     "answers": answers_take,
+    "calls": calls_are_told,
+    "busy": lock_is_waited_for,
 }
