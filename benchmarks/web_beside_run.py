@@ -18,7 +18,7 @@ from statistics import quantiles
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from django.test import Client
 
@@ -119,7 +119,7 @@ def _saves(client: Client) -> list[float]:
 
 
 @contextmanager
-def _run() -> Iterator[object]:
+def _run() -> Iterator[Callable[[], float]]:
     """Let a run of another process write meanwhile; give what tells its turns per second."""
     from engine.models import Message, Turn
 

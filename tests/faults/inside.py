@@ -79,13 +79,22 @@ def rebuild_fails(_: float) -> None:
 
 def stop_in_commit(number: float) -> None:
     """Stop this process inside its n-th transaction; the server waits a second for it."""
+    _stop_at(number, Writer, "_check_topology")
+
+
+def stop_in_call(number: float) -> None:
+    """Stop this process when its n-th call begins, while others are in flight."""
+    _stop_at(number, ScriptedLlm, "complete")
+
+
+def _stop_at(number: float, owner: type, name: str) -> None:
     patch.object(session, "IDLE_IN_TRANSACTION", "1s").start()
 
     def stop(n: int) -> None:
         if n == number:
             os.kill(os.getpid(), signal.SIGSTOP)
 
-    before(Writer, "_check_topology", stop)
+    before(owner, name, stop)
 
 
 def pulse_hangs(number: float) -> None:
@@ -147,7 +156,8 @@ def lock_is_waited_for(seconds: float) -> None:
 FAULTS: dict[str, Callable[[float], None]] = {
     "apply": apply_fails_twice,
     "rebuild": rebuild_fails,
-    "stop": stop_in_commit,
+    "stop-in-commit": stop_in_commit,
+    "stop-in-call": stop_in_call,
     "pulse": pulse_hangs,
     "pages": pages_left,
     "clock": wall_clock_differs,

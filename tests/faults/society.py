@@ -8,6 +8,7 @@ from django.db import connection
 
 from engine.laws.checking import check_folder
 from engine.models import Message, Run, RunControl, RunLease, Turn
+from engine.store.database import read_lease
 from tests.doors import faulty_run, make_world, manage, runsim, told, wait_until
 
 if TYPE_CHECKING:
@@ -27,10 +28,7 @@ SETTINGS: dict[str, Any] = {
     "concurrent_turns": 4,
 }
 #: How a run ends on a full disk.
-NO_SPACE = (
-    "Nothing can be stored any more: the disk of the database is full; make space there, then"
-    " start the next run."
-)
+NO_SPACE = "The disk of the database is full: make space there, then start the next run."
 #: Lets a lease end soon: of 2 s, renewed four times in it.
 SHORT_LEASE = {
     "SIM_LEASE_SECONDS": "2",
@@ -79,6 +77,11 @@ def see_laws_kept(folder: Path) -> None:
     assert len(texts) == len(set(texts))
     seqs = list(Message.objects.order_by("seq").values_list("seq", flat=True))
     assert seqs == list(range(1, len(seqs) + 1))
+
+
+def lease_has_ended() -> bool:
+    """Tell whether the lease of the simulation, which a driver has taken before, is over."""
+    return read_lease(RunLease.objects.get().simulation_id).is_expired
 
 
 def n_groups() -> int:

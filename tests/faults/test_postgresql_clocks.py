@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from engine.models import LlmCall, Message, Run, RunLease
-from engine.store.database import read_lease
 from tests.doors import faulty_run, told, wait_until
 from tests.faults.society import (
     SHORT_LEASE,
+    lease_has_ended,
     see_it_stopped,
     see_laws_kept,
     stopped,
@@ -27,11 +27,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
 EARLY, LATE = "clock=-600", "clock=600"
 
 
-def lease_has_ended() -> bool:
-    return read_lease(RunLease.objects.get().simulation_id).is_expired
-
-
-def stamps() -> list[object]:
+def stamps() -> list[Any]:
     return list(Message.objects.order_by("seq").values_list("committed_at", flat=True))
 
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 from django.db import connection
 
-from engine.models import LlmCall, Message, Run, RunLease, Turn
-from engine.store.database import read_lease
+from engine.models import LlmCall, Message, Run, Turn
 from engine.store.database.lease import boot_seconds
 from tests.doors import faulty_run, runsim, told, wait_until
 from tests.faults.inside import CALL, RELEASE
 from tests.faults.society import (
     SHORT_LEASE,
+    lease_has_ended,
     see_it_stopped,
     see_laws_kept,
     stopped,
@@ -30,10 +30,6 @@ if TYPE_CHECKING:
     from tests.doors import Told
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
-
-
-def lease_has_ended() -> bool:
-    return read_lease(RunLease.objects.get().simulation_id).is_expired
 
 
 def is_stopped(process: subprocess.Popen[str]) -> bool:
@@ -77,16 +73,17 @@ def see_it_lost(left: Told, lost: Run, rows: tuple[int, int, int]) -> None:
 
 def test_driver_stopped_with_calls_in_flight_starts_none_when_it_wakes(tmp_path: Path) -> None:
     talkative_world()
-    with faulty_run("answers=0.5,calls=1", "--seed", "3", "--json", **SHORT_LEASE) as process:
-        wait_until(lambda: Turn.objects.filter(outcome="running").count() >= 2)
-        process.send_signal(signal.SIGSTOP)
+    faults = "answers=0.5,stop-in-call=7,calls=1"
+    with faulty_run(faults, "--seed", "3", "--json", **SHORT_LEASE) as process:
+        wait_until(lambda: is_stopped(process))
+        assert Turn.objects.filter(outcome="running").count() >= 2
         wait_until(lease_has_ended)
         lost = take_over()
         rows, woken_at = rows_of(lost), boot_seconds()
         process.send_signal(signal.SIGCONT)
         left = told(process)
     see_it_lost(left, lost, rows)
-    assert len(calls_begun(left)) >= 2
+    assert len(calls_begun(left)) == 7
     assert max(calls_begun(left)) < woken_at
     see_laws_kept(tmp_path)
 
@@ -94,7 +91,7 @@ def test_driver_stopped_with_calls_in_flight_starts_none_when_it_wakes(tmp_path:
 def test_driver_stopped_inside_a_transaction_is_taken_over_or_named(tmp_path: Path) -> None:
     """PostgreSQL frees what a stopped driver holds; on SQLite only its end does, and it is named."""
     talkative_world()
-    with faulty_run("stop=9,calls=1", "--seed", "3", "--json", **SHORT_LEASE) as process:
+    with faulty_run("stop-in-commit=9,calls=1", "--seed", "3", "--json", **SHORT_LEASE) as process:
         wait_until(lambda: is_stopped(process))
         wait_until(lease_has_ended)
         if connection.vendor == "sqlite":
@@ -121,6 +118,7 @@ def test_driver_whose_pulse_hangs_starts_no_call_after_its_lease(tmp_path: Path)
     release = tmp_path / "release"
     more = SHORT_LEASE | {RELEASE: str(release)}
     with faulty_run("pulse=8,calls=1", "--seed", "3", "--json", **more) as process:
+        wait_for_messages(4)
         wait_until(lease_has_ended)
         ended_at = boot_seconds()
         lost = take_over()
@@ -138,6 +136,7 @@ def test_driver_whose_pulse_hung_goes_on_when_nobody_came(tmp_path: Path) -> Non
     release = tmp_path / "release"
     more = SHORT_LEASE | {RELEASE: str(release)}
     with faulty_run("pulse=8", "--seed", "3", "--json", **more) as process:
+        wait_for_messages(4)
         wait_until(lease_has_ended)
         release.touch()
         wait_for_messages(12)
