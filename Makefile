@@ -14,7 +14,7 @@ BASE := $(VENV)/.base-$(SUM)
 DEV := $(VENV)/.dev-$(SUM)
 INSTALL := $(PYTHON) -m pip --python $(PY) install --quiet --disable-pip-version-check --require-hashes
 PYTEST := $(PY) -m pytest $(PYTEST_ARGS)
-LONG := tests/contract/test_live_cohorts.py tests/faults/test_kills.py
+LONG := tests/contract/test_live_cohorts.py tests/faults
 COVERED := --cov --cov-report= --cov-fail-under=0
 
 .DEFAULT_GOAL := help
@@ -78,7 +78,7 @@ bench: $(BASE)
 	@$(PY) -m benchmarks $(BENCH)
 
 # The property tests of the pure parts with twenty times the examples, and the long forms of what
-# takes its time beside a live run, on both databases.
+# takes its time beside a live run or under faults, on both databases.
 soak: $(DEV)
 	$(PYTEST) --hypothesis-profile=soak --timeout=1800 tests/core tests/runtime $(LONG)
 	$(PY) -m tests.postgres -- $(PYTEST) --hypothesis-profile=soak --timeout=1800 $(LONG)

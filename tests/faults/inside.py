@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta, tzinfo
 from functools import wraps
 from itertools import count
@@ -83,18 +85,36 @@ def stop_in_commit(number: float) -> None:
 
 
 def stop_in_call(number: float) -> None:
-    """Stop this process when its n-th call begins, while others are in flight."""
-    _stop_at(number, ScriptedLlm, "complete")
+    """Stop this process when its n-th call begins, others are in flight, and nothing is written."""
+    writes = threading.Lock()
+    for owner, name in ((Writer, "write"), (DjangoStore, "beat")):
+        _do_under(writes, owner, name)
+    _stop_at(number, ScriptedLlm, "complete", writes)
 
 
-def _stop_at(number: float, owner: type, name: str) -> None:
+def _stop_at(
+    number: float, owner: type, name: str, under: AbstractContextManager[object] | None = None
+) -> None:
+    """Stop the process exactly here: a signal to the thread that asks for it."""
     patch.object(session, "IDLE_IN_TRANSACTION", "1s").start()
 
     def stop(n: int) -> None:
         if n == number:
-            os.kill(os.getpid(), signal.SIGSTOP)
+            with under or nullcontext():
+                signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
     before(owner, name, stop)
+
+
+def _do_under(lock: threading.Lock, owner: type, name: str) -> None:
+    method = getattr(owner, name)
+
+    @wraps(method)
+    def replaced(*args: Any, **options: Any) -> Any:
+        with lock:
+            return method(*args, **options)
+
+    patch.object(owner, name, replaced).start()
 
 
 def pulse_hangs(number: float) -> None:

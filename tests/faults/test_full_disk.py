@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 
+from engine.core.errors import DiskFull
 from engine.models import Message, Run
+from engine.store.database import session
 from tests.faults.society import (
     run_sql,
     see_it_find_no_space,
@@ -43,6 +45,7 @@ CREATE TRIGGER no_space BEFORE INSERT ON engine_message EXECUTE FUNCTION no_spac
 def limited() -> Iterator[str]:
     """Give the fault of a database that may not grow; it may again at the end."""
     if connection.vendor == "sqlite":
+        run_sql("VACUUM")  # what earlier tests have left free would be space, too
         yield "pages=8"
         return
     run_sql(TRIGGER)
@@ -50,6 +53,18 @@ def limited() -> Iterator[str]:
         yield "none"
     finally:
         run_sql("DROP FUNCTION no_space CASCADE")
+
+
+def test_full_disk_is_told_from_what_passes_by_itself() -> None:
+    fill = "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'disk_full'; END $$"
+    if connection.vendor == "sqlite":
+        run_sql("PRAGMA max_page_count = 1")  # the least that it takes: what is there
+        fill = "CREATE TABLE filler AS SELECT zeroblob(10000000)"
+    with pytest.raises(OperationalError) as full:
+        run_sql(fill)
+    connection.close()
+    assert not session.passes(full.value)
+    assert isinstance(session.lasting(full.value), DiskFull)
 
 
 def test_run_that_finds_no_space_fails_in_one_sentence_and_the_next_goes_on(

@@ -19,7 +19,7 @@ from engine import build
 from engine.core.door import notices
 from engine.management.commands import runsim as command
 from engine.runs.progress import Silence
-from engine.store.database import session, store
+from engine.store.database import session
 from tests.doors import ROOT, environment, runsim, wait_until
 from tests.eager_run import keep_the_newest
 from tests.faults.society import (
@@ -132,13 +132,13 @@ def heart(monkeypatch: pytest.MonkeyPatch) -> Heart:
 @pytest.fixture
 def refusals(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
     """Every failure that the store took for one that passes."""
-    passed: list[Exception] = []
+    passes, passed = session.passes, list[Exception]()
 
     def noted(trouble: Exception) -> bool:
         passed.append(trouble)
-        return session.passes(trouble)
+        return passes(trouble)
 
-    monkeypatch.setattr(store, "passes", noted)
+    monkeypatch.setattr(session, "passes", noted)
     return passed
 
 

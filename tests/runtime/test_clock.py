@@ -45,6 +45,14 @@ def test_real_clock_is_aware_and_never_goes_back(monkeypatch: pytest.MonkeyPatch
     assert clock.now() - first == timedelta(seconds=1.5)
 
 
+def test_real_clock_begins_where_time_has_come_to() -> None:
+    """The last driver's clock may have been ahead of ours; one behind us is not followed."""
+    ahead = datetime.now(UTC) + timedelta(minutes=20)
+    assert timedelta(0) <= RealClock(ahead).now() - ahead < timedelta(seconds=60)
+    behind = datetime.now(UTC) - timedelta(minutes=20)
+    assert RealClock(behind).now() - behind >= timedelta(minutes=20)
+
+
 def test_real_clock_sleeps_really() -> None:
     clock = RealClock()
     before = time.monotonic()
