@@ -21,11 +21,12 @@ def command(*words: str) -> subprocess.CompletedProcess[str]:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=170,
         check=False,
     )
 
 
+@pytest.mark.timeout(180)
 @pytest.mark.parametrize("name", NAMES)
 def test_benchmark_prints_the_machine_and_its_tables(name: str) -> None:
     done = command(f"benchmarks.{name}", "--small")
