@@ -180,3 +180,38 @@ def test_memory_stays_when_its_hand_in_is_withdrawn() -> None:
     assert noticed(played) == (0, (), "pending")
     go_on_to_the_end(society)
     assert n_kept_back(society) == 1
+
+
+# --- the scan fails --------------------------------------------------------------------------------
+
+
+def full_bank() -> Society:
+    """Return a society in which 1 keeps twenty posts and has one more to read."""
+    society = make_society(3, cohorts={"north": (1, 2), "south": (3,)}, policy="isolated")
+
+    async def body() -> None:
+        async with open_door(society) as door:
+            for number in range(20):
+                society.people.write_message(channel=1, text=f"{number}", at=door.clock.now())
+            await door.take_mail()
+            kept = TakeNotice(agent=1, cursor=20, keep=tuple(range(1, 21)))
+            await door.turn(1, kept)
+            await door.seq(post(3, "of cats"))
+            await door.seq(post(2, "of dogs"))
+
+    in_virtual_time(body())
+    return society
+
+
+def test_scan_that_is_done_again_counts_what_the_gate_keeps_once() -> None:
+    society = full_bank()
+    busy = raising(TransientLlmError("busy", retry_after_seconds=3600))
+    played = one_turn(society, by_phase(eager, prune=busy, post=silent))
+    assert (last_turn(played).outcome, last_turn(played).n_gate_filtered) == (
+        TurnOutcome.BACKOFF,
+        0,
+    )
+    assert played.tables.states[1].cursor == 20
+    one_turn(society, by_phase(eager, post=silent))
+    assert society.tables.states[1].cursor == 22
+    assert n_kept_back(society) == 1
