@@ -40,13 +40,18 @@ def test_what_waits_at_the_same_moment_is_read_at_once() -> None:
 def test_what_a_reading_raises_all_its_askers_get_and_nobody_else() -> None:
     async def body() -> list[int | BaseException]:
         together = Together(library.read)
-        asked = await asyncio.gather(together.ask(13), together.ask(1), return_exceptions=True)
-        return [*asked, await together.ask(2)]
+        asked = [asyncio.ensure_future(together.ask(one)) for one in (13, 1)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        meanwhile = asyncio.ensure_future(together.ask(2))
+        found = await asyncio.gather(*asked, meanwhile, return_exceptions=True)
+        return [*found, await together.ask(3)]
 
     library = Library()
-    *failed, later = asyncio.run(body())
+    *failed, meanwhile, later = asyncio.run(body())
     assert [type(one) for one in failed] == [LookupError, LookupError]
-    assert later == 4
+    assert (meanwhile, later) == (4, 6)
+    assert library.readings == [(13, 1), (2,), (3,)]
 
 
 def test_whoever_stops_waiting_takes_nobody_along() -> None:
