@@ -8,16 +8,20 @@ import pytest
 
 from engine.store.database.together import Together
 
+#: So many turns of the loop a reading takes: others ask meanwhile.
+MOMENTS = 5
+
 
 class Library:
-    """Answers with the double, after a moment; fails for 13."""
+    """Answers with the double, after some moments; fails for 13."""
 
     def __init__(self) -> None:
         self.readings: list[tuple[int, ...]] = []
 
     async def read(self, asked: tuple[int, ...]) -> dict[int, int]:
         self.readings.append(asked)
-        await asyncio.sleep(0)
+        for _ in range(MOMENTS):
+            await asyncio.sleep(0)
         if 13 in asked:
             raise LookupError("not 13")
         return {one: 2 * one for one in asked}
