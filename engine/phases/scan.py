@@ -72,11 +72,11 @@ async def scan(scene: Scene, seen: Look) -> Scanned:
         # What cannot be read is not read twice: the posts count as seen, and the loss as counted.
         scene.refused.append(f"unusable_{error.reason}")
         chosen = ()
-    _count_kept_back(scene, cursor, upto)
     bank = scene.world.state(scene.agent).bank
-    if len(bank) + len(chosen) <= BANK_SIZE:
-        return Scanned(cursor=upto, keep=chosen)
-    kept = await _prune(scene, (*bank, *chosen))
+    wanted = (*bank, *chosen)
+    kept = frozenset(wanted) if len(wanted) <= BANK_SIZE else await _prune(scene, wanted)
+    # Last: after a call that fails the next turn sees all of it again, and counts it then.
+    _count_kept_back(scene, cursor, upto)
     return Scanned(
         cursor=upto,
         keep=tuple(seq for seq in chosen if seq in kept),

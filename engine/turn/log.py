@@ -42,7 +42,7 @@ class TurnLog:
         return bool(self._calls.unreported)
 
     def keep(self, effects: tuple[Effect, ...]) -> None:
-        """Let effects go in with the next hand-in, whatever it is: they cost nothing to find again."""
+        """Let effects go in with the next hand-in that is taken, whatever becomes of the turn."""
         self._kept += effects
 
     @property
@@ -54,11 +54,10 @@ class TurnLog:
     ) -> tuple[Result, ...]:
         """Hand in effects with the calls and refusals since the last time.
 
-        What was kept goes first. What a cancelled hand-in carried is not lost: untaken, its calls
-        come with the next one.
+        What was kept goes first. A cancelled hand-in that was not taken is withdrawn: only what was
+        kept, and the calls, come with the next one.
         """
-        effects = (*self._kept, *effects)
-        self._kept = ()
+        kept, self._kept = self._kept, ()
         calls = self._calls.take_records()
         refused = tuple(self._scene.refused)
         self._scene.refused.clear()
@@ -75,11 +74,14 @@ class TurnLog:
             if answer.turn is not None:
                 self.record = answer.turn
 
-        hand_in = HandIn(effects=effects, turn=record, calls=calls, refused=refused, ends=ends)
+        hand_in = HandIn(
+            effects=(*kept, *effects), turn=record, calls=calls, refused=refused, ends=ends
+        )
         try:
             answer = await self._door.hand_in(hand_in, told)
         finally:
             if not answered:
+                self._kept = kept
                 self._calls.unreported.extend(calls)
                 self._scene.refused.extend(refused)
         return answer.results

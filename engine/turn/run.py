@@ -52,17 +52,16 @@ async def _notice(scene: Scene, log: TurnLog, work: tuple[Work, ...]) -> tuple[T
     if not draining:
         known = (*known, *discover(scene))
     if known:  # what was paid for stays, whatever becomes of the scan
-        await log.hand_in(known)
+        log.keep(known)
+        await log.hand_in(())
     if draining:
         return tasks(scene, ())
     seen = look(scene, due="scan" in work)
     activated = activate(scene)
     todo = tasks(scene, activated.taken)
-    noticed = _noticed(scene, await scan(scene, seen), activated)
+    log.keep(_noticed(scene, await scan(scene, seen), activated))
     if log.owes_calls:
-        await log.hand_in(noticed)
-    else:
-        log.keep(noticed)
+        await log.hand_in(())
     return todo
 
 

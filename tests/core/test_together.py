@@ -8,16 +8,20 @@ import pytest
 
 from engine.store.database.together import Together
 
+#: So many turns of the loop a reading takes: others ask meanwhile.
+MOMENTS = 5
+
 
 class Library:
-    """Answers with the double, after a moment; fails for 13."""
+    """Answers with the double, after some moments; fails for 13."""
 
     def __init__(self) -> None:
         self.readings: list[tuple[int, ...]] = []
 
     async def read(self, asked: tuple[int, ...]) -> dict[int, int]:
         self.readings.append(asked)
-        await asyncio.sleep(0)
+        for _ in range(MOMENTS):
+            await asyncio.sleep(0)
         if 13 in asked:
             raise LookupError("not 13")
         return {one: 2 * one for one in asked}
@@ -40,13 +44,18 @@ def test_what_waits_at_the_same_moment_is_read_at_once() -> None:
 def test_what_a_reading_raises_all_its_askers_get_and_nobody_else() -> None:
     async def body() -> list[int | BaseException]:
         together = Together(library.read)
-        asked = await asyncio.gather(together.ask(13), together.ask(1), return_exceptions=True)
-        return [*asked, await together.ask(2)]
+        asked = [asyncio.ensure_future(together.ask(one)) for one in (13, 1)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        meanwhile = asyncio.ensure_future(together.ask(2))
+        found = await asyncio.gather(*asked, meanwhile, return_exceptions=True)
+        return [*found, await together.ask(3)]
 
     library = Library()
-    *failed, later = asyncio.run(body())
+    *failed, meanwhile, later = asyncio.run(body())
     assert [type(one) for one in failed] == [LookupError, LookupError]
-    assert later == 4
+    assert (meanwhile, later) == (4, 6)
+    assert library.readings == [(13, 1), (2,), (3,)]
 
 
 def test_whoever_stops_waiting_takes_nobody_along() -> None:

@@ -194,5 +194,6 @@ class Observer:
         engine = self.engine
         most = engine.config.max_turns
         limited = most is not None and len(self.selections) >= most
-        late = engine._ends_at is not None and self.clock.now() >= engine._ends_at
+        ends_at = engine._limits.ends_at
+        late = ends_at is not None and self.clock.now() >= ends_at
         return engine.is_stopping or engine.line.circuit_is_open or limited or late

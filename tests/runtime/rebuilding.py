@@ -285,7 +285,7 @@ class MemoryGround:
             replace(spec, status=status),
             replace(spec, bot_name=f"Bot{spec.id}x{spec.version}"),
             replace(spec, max_calls=dice.choice([None, 3]), daily_posts=dice.choice([None, 1, 9])),
-            replace(spec, public_profile="All is new."),
+            replace(spec, public_profile="All is new, and of bees."),
         )
         self.society.save_agent(dice.choice(edits))
 
@@ -295,9 +295,8 @@ class MemoryGround:
         number = dice.choice([*channels, max(channels) + 1])
         known = channels.get(number)
         visibility = Visibility.PUBLIC if known is None else known.visibility
-        room = Channel(
-            id=number, name=f"room-{number}", topic=f"{dice.random()}", visibility=visibility
-        )
+        topic = f"{dice.choice(['bees', 'things', 'kinds'])} {dice.random()}"
+        room = Channel(id=number, name=f"room-{number}", topic=topic, visibility=visibility)
         self.society.people.save_channel(room)
 
     def edit_memory(self, dice: Random) -> None:

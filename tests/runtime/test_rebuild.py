@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.core.effects import Close, Committed, MoveKind, Post, Remember, Reply, Verdict
-from engine.core.records import Memory, Outcome, PairHistory, Status
+from engine.core.records import Channel, Memory, Outcome, PairHistory, Status, Visibility
 from engine.core.world import World
 from engine.loop.rebuild import same_world, world_from
 from engine.store.memory import MemoryStore
@@ -119,6 +119,26 @@ def test_stale_caches_are_named() -> None:
     world.states[2] = replace(world.state(2), cursor=0)
     world.skimmed[2] = 99
     assert stale_caches(world) == ["skimmed"]
+    world.rebuild_caches()
+    world.wanted[2] = ()
+    assert stale_caches(world) == ["wanted"]
+
+
+def test_channels_that_an_agent_wants_are_looked_up_anew_after_a_change() -> None:
+    async def body() -> None:
+        async with open_door(make_society(2)) as door:
+            assert [door.world.wants(agent) for agent in (1, 2)] == [(1,), (1,)]
+            topical = Channel(id=2, name="labs", topic="kinds", visibility=Visibility.PUBLIC)
+            door.society.people.save_channel(topical)
+            await door.take_mail()
+            assert [door.world.wants(agent) for agent in (1, 2)] == [(1, 2), (1, 2)]
+            changed = make_agent(2, interests="bees", version=2)
+            door.society.people.save_agent(changed)
+            await door.take_mail()
+            assert [door.world.wants(agent) for agent in (1, 2)] == [(1, 2), (1,)]
+            assert stale_caches(door.world) == []
+
+    in_virtual_time(body())
 
 
 def test_thread_of_one_agent_is_not_opened_twice_once_it_has_closed() -> None:
