@@ -1,0 +1,169 @@
+"""The rows of an export's long files: turns, messages, calls, one for each ever made.
+
+They are read as columns, not as objects, and come out in the order of their keys.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from django.db.models import Exists, ExpressionWrapper, F, Field, OuterRef
+from django.db.models.functions import Coalesce
+
+from engine.export import schema
+from engine.models import LlmCall, Message, Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.export.rows import Scope
+
+#: Rows that the database hands over at once.
+CHUNK = 2_000
+
+
+def _as_driven(column: str) -> ExpressionWrapper[F]:
+    """Return a column as the database's driver gives it: what Django makes of times and objects
+    takes longer than all the rest of a line."""
+    return ExpressionWrapper(F(column), output_field=Field())
+
+
+def _aware(moment: datetime | str) -> datetime:
+    """Return a time as the driver gave it; SQLite's have no zone, and are text if computed."""
+    if isinstance(moment, str):
+        moment = datetime.fromisoformat(moment)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+_TURN = (
+    "run_id",
+    "number",
+    "agent_id",
+    _as_driven("selected_at"),
+    _as_driven("finished_at"),
+    "waited_seconds",
+    "outcome",
+    "llm_calls",
+    "committed",
+    _as_driven("rejected"),
+    "gate_filtered",
+    "agent_version",
+)
+_MESSAGE = (
+    "seq",
+    "channel_id",
+    "visibility",
+    "root_id",
+    Coalesce("root__seq", "seq"),
+    Exists(Message.objects.filter(root=OuterRef("pk"))),
+    "ordinal",
+    "author_id",
+    "person",
+    "is_bot",
+    "text",
+    Coalesce("committed_at", "written_at", output_field=Field()),
+    "run_id",
+    "turn",
+)
+_CALL = (
+    "run_id",
+    "turn",
+    "agent_id",
+    "agent_version",
+    "phase",
+    "thread",
+    Exists(
+        Message.objects.filter(
+            root__simulation=OuterRef("run__simulation"), root__seq=OuterRef("thread")
+        )
+    ),
+    "model",
+    "prompt_version",
+    "attempt",
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "reserved_nano_usd",
+    "cost_nano_usd",
+    "latency_seconds",
+    "finish_reason",
+    "error",
+)
+
+
+def turn_rows(scope: Scope) -> Iterator[schema.TurnRow]:
+    rows = Turn.objects.filter(simulation=scope.simulation, run__in=scope.runs.order_by())
+    for row in rows.order_by("number").values_list(*_TURN).iterator(CHUNK):
+        run, number, agent, selected_at, finished_at, waited, outcome, *counts = row
+        llm_calls, committed, rejected, gate_filtered, version = counts
+        yield schema.TurnRow(
+            run=run,
+            number=number,
+            agent=scope.slugs[agent],
+            selected_at=_aware(selected_at),
+            finished_at=None if finished_at is None else _aware(finished_at),
+            waited_seconds=waited,
+            outcome=outcome,
+            llm_calls=llm_calls,
+            committed=committed,
+            rejected={} if rejected == "{}" else json.loads(rejected),
+            gate_filtered=gate_filtered,
+            agent_version=version,
+        )
+
+
+def message_rows(scope: Scope) -> Iterator[schema.MessageRow]:
+    """Yield the messages by `seq`; then those of people that are not taken in yet."""
+    rows = scope.messages.order_by(F("seq").asc(nulls_last=True), "pk")
+    for row in rows.values_list(*_MESSAGE).iterator(CHUNK):
+        seq, channel, visibility, root, root_seq, is_answered, ordinal, *said = row
+        author, person, is_bot, text, at, run, turn = said
+        in_thread = root is not None or is_answered
+        # An answer to a root that waits itself has no thread yet.
+        waits = root is not None and root_seq == seq
+        yield schema.MessageRow(
+            seq=seq,
+            channel=scope.channels[channel],
+            visibility=visibility,
+            thread=root_seq if in_thread and not waits else None,
+            ordinal=ordinal,
+            author=scope.slug(author),
+            person=person or None,
+            is_bot=is_bot,
+            text=text,
+            committed_at=_aware(at),
+            run=run,
+            turn=turn,
+        )
+
+
+def call_rows(scope: Scope) -> Iterator[schema.LlmCallRow]:
+    """Yield the LLM calls; one about a root that nobody answered names no thread."""
+    rows = LlmCall.objects.filter(run__in=scope.runs.order_by())
+    ordered = rows.order_by("run_id", "turn", "number")
+    for row in ordered.values_list(*_CALL).iterator(CHUNK):
+        run, turn, agent, version, phase, thread, is_thread, model, prompt, attempt, *rest = row
+        given, made, cache_read, cache_write, reserved, cost, latency, finish, error = rest
+        yield schema.LlmCallRow(
+            run=run,
+            turn=turn,
+            agent=scope.slugs[agent],
+            agent_version=version,
+            phase=phase,
+            thread=thread if is_thread else None,
+            model=model,
+            prompt_version=prompt,
+            attempt=attempt,
+            input_tokens=given,
+            output_tokens=made,
+            cache_read_tokens=cache_read,
+            cache_write_tokens=cache_write,
+            reserved_usd=schema.NanoUsd(reserved),
+            cost_usd=schema.NanoUsd(cost),
+            latency_seconds=latency,
+            finish_reason=finish or None,
+            error=error or None,
+        )
