@@ -7,7 +7,8 @@ cost several times what the database itself takes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache
+from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection
@@ -74,12 +75,18 @@ def _adapters(model: type[models.Model], _vendor: str) -> tuple[tuple[str, Adapt
 
 
 def _adapter(field: models.Field[object, object]) -> Adapter | None:
+    """Return what Django's field would make of a value, without what it asks of every value anew."""
     kind = field.get_internal_type()
     if kind == "CharField":
         return str  # members of an enumeration become plain text
     if kind == "JSONField":
-        return lambda value: field.get_db_prep_save(value, connection)
-    if kind in {"DateTimeField", "DateField"}:
-        # A group stamps all it stores with the same few times.
-        return lru_cache(lambda value: field.get_db_prep_save(value, connection))
+        return lambda value: connection.ops.adapt_json_value(value, None)
+    if kind in {"DateTimeField", "DateField"} and connection.vendor == "sqlite":
+        return _sqlite_time if kind == "DateTimeField" else str
     return None
+
+
+def _sqlite_time(moment: object) -> str:
+    """Return a time as Django keeps it in SQLite: in UTC, without saying so."""
+    assert isinstance(moment, datetime)
+    return str(moment.astimezone(UTC).replace(tzinfo=None))
