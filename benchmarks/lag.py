@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.parts.database import fresh_database
 from benchmarks.parts.measuring import Table, duration, percentile, run
+from benchmarks.parts.meter import Meter
 
 if TYPE_CHECKING:
     from engine.loop.engine import Engine
@@ -30,6 +31,12 @@ RUN_SECONDS, RUN_SECONDS_SMALL = 40.0, 1.0
 MEDIAN_SECONDS = 0.5
 #: Of what an agent may do, so much that it never comes to an end.
 PLENTY = 1000
+#: What houses have and want.
+GOODS = (
+    "acorn flour, barrel staves, cart wheels, drying racks, fish glue, goose feathers, hemp rope, "
+    "iron nails, kiln bricks, lamp oil, maple syrup, oak tannin, pine pitch, quarry stone, reed "
+    "mats, sheep wool, tide mills, wood vinegar, yew bows, zinc pails"
+).split(", ")
 
 
 class Probe(contextlib.AbstractContextManager[None]):
@@ -38,7 +45,7 @@ class Probe(contextlib.AbstractContextManager[None]):
     def __init__(self) -> None:
         self.lags: list[float] = []
         self.computed: list[float] = []
-        self.engine: Engine | None = None
+        self.meter: Meter | None = None
         self._task: asyncio.Task[None] | None = None
 
     def __exit__(
@@ -50,27 +57,25 @@ class Probe(contextlib.AbstractContextManager[None]):
         """Nothing is left open: the task ends with the loop."""
 
     def started(self, engine: Engine) -> None:
-        self.engine = engine
+        config = engine.config
+        self.meter = engine.figures = Meter(
+            n_slots=config.concurrent_turns, max_turn_seconds=config.max_turn_seconds
+        )
         self._task = asyncio.get_running_loop().create_task(self._look())
 
     def beat(self, engine: Engine) -> None:
         """Nothing to show."""
 
     async def _look(self) -> None:
+        """Look from the first turn on: before it nobody is held up."""
         loop = asyncio.get_running_loop()
         while True:
+            had_begun = self.meter is not None and self.meter.n_turns > 0
             due, computed = loop.time() + PROBE_SECONDS, time.thread_time()
             await asyncio.sleep(PROBE_SECONDS)
-            self.lags.append(loop.time() - due)
-            self.computed.append(time.thread_time() - computed)
-
-
-#: What houses have and want.
-GOODS = (
-    "acorn flour, barrel staves, cart wheels, drying racks, fish glue, goose feathers, hemp rope, "
-    "iron nails, kiln bricks, lamp oil, maple syrup, oak tannin, pine pitch, quarry stone, reed "
-    "mats, sheep wool, tide mills, wood vinegar, yew bows, zinc pails"
-).split(", ")
+            if had_begun:
+                self.lags.append(loop.time() - due)
+                self.computed.append(time.thread_time() - computed)
 
 
 def tables(*, small: bool) -> Iterator[Table]:
@@ -92,11 +97,10 @@ def tables(*, small: bool) -> Iterator[Table]:
 def _row(n_agents: int, cohort_size: int, seconds: float) -> tuple[str, ...]:
     probe = Probe()
     _drive(n_agents, cohort_size, seconds, probe)
-    assert probe.engine is not None
-    figures = probe.engine.figures
+    assert probe.meter is not None
     return (
-        f"{figures.n_turns / seconds:.1f}",
-        f"{figures.slot_utilisation or 0.0:.4f}",
+        f"{probe.meter.n_turns / seconds:.1f}",
+        f"{probe.meter.utilisation:.4f}",
         *(duration(percentile(probe.lags, share)) for share in (0.5, 0.99, 1.0)),
         *(duration(percentile(probe.computed, share)) for share in (0.99, 1.0)),
     )

@@ -11,19 +11,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import datetime
-from math import ceil
+from dataclasses import dataclass
 from statistics import mean
 
 from benchmarks.parts.measuring import Table, run, times
+from benchmarks.parts.meter import Meter
 from engine.backends.clock import VirtualClock
 from engine.core.chance import keyed_random
 from engine.core.config import RunConfig
-from engine.core.scheduler import Grant
 from engine.loop.ending import Ending
 from engine.loop.engine import Engine
-from engine.loop.figures import Figures
 from engine.ports.llm import LlmRequest
 from engine.store.memory import MemoryStore
 from tests.runtime.scripted_llm import ScriptedLlm, eager
@@ -49,31 +46,6 @@ class InRounds(Engine):
                 await asyncio.sleep(0)
         self._n_begun += 1
         return await super()._slot()
-
-
-@dataclass(kw_only=True)
-class Meter(Figures):
-    """Figures that also keep every wait, with its rounds, and the time in which slots could be full.
-
-    `utilisation` is that up to the last grant: behind it slots run empty because the run ends.
-    """
-
-    waits: list[tuple[float, int]] = field(default_factory=list)
-    utilisation: float = 0.0
-    busy_seconds: float = 0.0
-    slot_seconds: float = 0.0
-
-    def granted(self, grant: Grant) -> None:
-        super().granted(grant)
-        self.utilisation = self.busy_seconds / self.slot_seconds if self.slot_seconds else 0.0
-        self.waits.append((grant.waited_seconds, ceil(grant.n_rivals / self.n_slots)))
-
-    def sample(self, now: datetime, *, n_busy: int, n_ready: int) -> None:
-        if self._sampled_at is not None and self._wanted == self.n_slots:
-            seconds = (now - self._sampled_at).total_seconds()
-            self.busy_seconds += seconds * self.n_busy
-            self.slot_seconds += seconds * self.n_slots
-        super().sample(now, n_busy=n_busy, n_ready=n_ready)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
