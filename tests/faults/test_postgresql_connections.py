@@ -50,6 +50,7 @@ def test_cut_connections_lose_no_group_and_store_none_twice(tmp_path: Path, is_s
         faulty_run("none", "--seed", "3", "--json", DATABASE_URL=through(port)) as process,
     ):
         wait_until(lambda: len(plan.done) == 5 * n_rounds + 1 or process.poll() is not None)
+        assert process.poll() is None
         wait_for_messages(10)
         left = stopped(process)
     see_it_stopped(left)
