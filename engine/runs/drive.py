@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -22,6 +23,8 @@ from engine.runs.end import end, mark_stopping
 from engine.runs.stops import Stops
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from engine.build import Parts
     from engine.ports.store import Beat
     from engine.runs.start import Begun
@@ -73,6 +76,17 @@ def drive(begun: Begun, observer: Observer, stops: Stops | None = None) -> Drive
         ending = driver.drive(shown)
         is_ours = driver.write(ending)
     return Driven(run_id=begun.run_id, ending=ending if is_ours else _TAKEN_OVER)
+
+
+@contextmanager
+def _lasting() -> Iterator[None]:
+    """Spare what was loaded from the search for garbage: it lives as long as the run, and to look
+    through ten thousand agents again and again would hold the loop up for 50 ms each time."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 class _Driver:
@@ -135,7 +149,8 @@ class _Driver:
             self._pulse(parts),
         ):
             engine = await self._start(parts)
-            return await engine.run()
+            with _lasting():
+                return await engine.run()
 
     def _build(self) -> Parts:
         begun = self._begun
