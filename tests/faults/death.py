@@ -36,14 +36,15 @@ if TYPE_CHECKING:
 
 WRITER = "store-writer"
 PULSE = "pulse"
-#: Thread (none: any), part of a statement, and the place where it has just been done.
+#: Thread (none: any), part of a statement without its quotes, and the place where it has just been
+#: done.
 STATEMENTS = (
-    (WRITER, 'UPDATE "engine_runlease"', "fence"),
-    (WRITER, 'INSERT INTO "engine_message"', "messages"),
-    (WRITER, 'INSERT INTO "engine_turn"', "turns"),
-    ("store-world", 'FROM "engine_message"', "load"),
-    (PULSE, 'UPDATE "engine_runlease"', "renewal"),
-    ("", 'UPDATE "engine_run" SET "status" = %s, "end_reason"', "concluded"),
+    (WRITER, "UPDATE engine_runlease", "fence"),
+    (WRITER, "INSERT INTO engine_message", "messages"),
+    (WRITER, "INSERT INTO engine_turn", "turns"),
+    ("store-world", "FROM engine_message", "load"),
+    (PULSE, "UPDATE engine_runlease", "renewal"),
+    ("", "UPDATE engine_run SET status = %s, end_reason", "concluded"),
 )
 
 
@@ -135,10 +136,10 @@ def _watch_statements(death: Death) -> None:
         execute: Callable[..., Any], sql: str, params: object, many: object, context: object
     ) -> Any:
         done = execute(sql, params, many, context)
-        thread = _thread()
+        thread, plain = _thread(), sql.replace('"', "")
         if thread != WRITER or death.is_storing:
             for where, statement, place in STATEMENTS:
-                if where in {"", thread} and statement in sql:
+                if where in {"", thread} and statement in plain:
                     death.passes("takeover" if place == "concluded" and death.is_new else place)
         return done
 
