@@ -86,6 +86,7 @@ def read_texts(simulation: int, asked: Sequence[Wanted]) -> dict[Wanted, Texts]:
             histories={
                 root: (messages[root], *answers.get((root, upto - one.newest, upto), ()))
                 for root, upto in one.histories
+                if root in messages
             },
             messages=tuple(messages[seq] for seq in sorted(one.messages) if seq in messages),
             memories={segment: memories.get((one.agent, segment), "") for segment in one.memories},
