@@ -82,13 +82,14 @@ class Overlay(Generic[K, V]):
 class Concern:
     """Whom an applied group concerns, in the order of the effects.
 
-    `agents` directly; `roots` those who read their feeds; `seats` those who wait for a seat or a
-    pair of these agents; `everybody` when nothing narrower is known. `threads` are those that
-    changed and are open.
+    `agents` directly; `roots`, new ones, and `reopened`, old ones, those who read their feeds;
+    `seats` those who wait for a seat or a pair of these agents; `everybody` when nothing narrower
+    is known. `threads` are those that changed and are open.
     """
 
     agents: dict[int, None] = field(default_factory=dict)
     roots: list[Root] = field(default_factory=list)
+    reopened: list[Root] = field(default_factory=list)
     seats: dict[int, None] = field(default_factory=dict)
     threads: list[Thread] = field(default_factory=list)
     everybody: bool = False
@@ -192,15 +193,17 @@ class Draft:
         ]
         return group
 
-    def _reopens(self, root: Root | None) -> bool:
-        """Tell whether a root that was closed may be answered again."""
-        before = None if root is None else self.world.roots.get(root.seq)
-        return before is not None and before.closed and root is not None and not root.closed
+    def _reopened(self) -> list[Root]:
+        """Return the roots that were closed and may be answered again."""
+        changed = (root for root in self.roots.changed.values() if root is not None)
+        known = ((self.world.roots.get(root.seq), root) for root in changed)
+        return [root for old, root in known if old is not None and old.closed and not root.closed]
 
     def absorb(self) -> Concern:
         """Make the world what the draft says, all at once; return whom that concerns."""
         world = self.world
-        if any(map(self._reopens, self.roots.changed.values())):
+        self.concern.reopened = self._reopened()
+        if self.concern.reopened:
             world.skimmed.clear()
         for table in (
             self.agents,

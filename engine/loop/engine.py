@@ -181,6 +181,7 @@ class Engine:
             self._idle_threads.watch(thread)
         await self.outside.read_mail()
         self.watch.everybody(self.clock.now())
+        self._close_for_the_benched(self.world.agents)
 
     def _changed_meanwhile(self) -> list[AgentSpec]:
         """Return the agents that are new to the simulation, and that came or went between runs."""
@@ -252,6 +253,7 @@ class Engine:
             found = self.watch.standing(agent, now)
             if not found.work:
                 self.watch.settle(agent, found, now)
+                self._close_for_the_benched((agent,))
                 continue
             grant = self.scheduler.grant(now)
             assert grant is not None

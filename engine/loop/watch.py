@@ -151,12 +151,17 @@ class Watch:
     def _whom(self, concern: Concern) -> dict[int, None]:
         agents = dict(concern.agents)
         for root in concern.roots:
-            readers = dict.fromkeys(self._parked.readers(self._world.publishing_keys(root)))
+            readers = self._readers(root)
             self._stirred.update(readers)
             agents.update((agent, None) for agent in readers if self._must_hear(agent, root))
+        for root in concern.reopened:
+            agents.update(self._readers(root))
         for agent in concern.seats:
             agents.update(dict.fromkeys(self._parked.waiting_for(agent)))
         return agents
+
+    def _readers(self, root: Root) -> dict[int, None]:
+        return dict.fromkeys(self._parked.readers(self._world.publishing_keys(root)))
 
     def _must_hear(self, agent: int, root: Root) -> bool:
         """Count a new root for an agent parked under its feed; tell whether it must be judged.

@@ -180,6 +180,20 @@ def test_messages_leaves_out_what_is_unknown(site: Site) -> None:
     assert [one.seq for one in texts.messages] == [1, 2]
 
 
+def test_text_that_is_gone_takes_nobody_else_s_along(site: Site) -> None:
+    store = site.open_store()
+    commit(store, group(1, messages=[post(1), message(2, author=2, root=1, ordinal=2)]))
+    gone = Wanted(agent=1, histories=((9, 2), (1, 2)), newest=5, messages=(1, 9, 1))
+
+    async def all_at_once() -> list[Texts]:
+        return await asyncio.gather(store.read(gone), store.read(Wanted(agent=2, messages=(1,))))
+
+    ours, theirs = run(all_at_once())
+    assert (ours.histories[9], len(ours.histories[1])) == ((), 2)
+    assert [one.seq for one in ours.messages] == [1]
+    assert [one.seq for one in theirs.messages] == [1]
+
+
 def test_recent_texts_are_an_agents_own_newest_last(site: Site) -> None:
     store = site.open_store()
     commit(store, group(1, messages=[post(seq, author=1 + seq % 2) for seq in range(1, 8)]))

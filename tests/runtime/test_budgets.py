@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.core.records import Outcome
+from engine.loop.watch import JUDGED_AT_ONCE
+from tests.runtime.parts import at_home
 from tests.runtime.scripted_llm import ScriptedLlm, by_phase, eager, silent
 from tests.runtime.society import Live, Society, make_agent, make_society, play
 
@@ -121,6 +123,22 @@ def test_debts_of_a_benched_agent_are_lost_at_once() -> None:
     played = play(society, script=quiet)
     assert [row.outcome for row in played.tables.decisions.values()] == [Outcome.LOST]
     assert len(played.engine.world.threads) == 1
+
+
+@pytest.mark.parametrize("n_agents", [3, 2 * JUDGED_AT_ONCE])
+def test_debts_of_an_agent_that_begins_benched_are_lost_at_once(n_agents: int) -> None:
+    """Its cap was lowered between two runs; in a crowd it is judged when its turn comes."""
+    society = at_home(n_agents)
+    society.people.write_message(channel=1, text="@Bot1 hello", at=society.starts_at)
+    quiet = by_phase(silent, reply=eager)
+    play(society, script=quiet, daily_posts=0)
+    (root,) = society.tables.threads
+    society.people.write_message(channel=1, text="And?", root=root, at=society.starts_at)
+    assert play(society, daily_posts=0, max_calls=0).reason == "call_cap"
+    society.tables.agents[1] = make_agent(1, max_calls=0)
+    played = play(society, script=quiet, daily_posts=0)
+    assert [row.outcome for row in played.tables.decisions.values()] == [Outcome.LOST]
+    assert played.engine.world.threads == {}
 
 
 @pytest.mark.parametrize(("own", "most"), [(None, 2), (5, 5)])

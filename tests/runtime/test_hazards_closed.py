@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from engine.core.effects import Close
 from engine.core.records import Outcome
+from engine.core.scheduler import Place, Scheduler
+from engine.loop.watch import Watch
 from tests.runtime.door import Door, open_door, reasons, reply
 from tests.runtime.society import in_virtual_time, make_society
 
@@ -50,6 +52,21 @@ def test_root_whose_thread_opens_again_is_read_and_answered_by_a_second() -> Non
             assert reasons(await door.turn(2, reply(2, root, 3))) == [""]
             thread = door.world.threads[root]
             assert (thread.cycle, thread.pair) == (2, (1, 2))
+            assert await door.differing() == []
+
+    in_virtual_time(body())
+
+
+def test_root_whose_thread_opens_again_is_news_to_who_may_read_it_now() -> None:
+    async def body() -> None:
+        async with open_door(make_society(2), daily_posts=0) as door:
+            root = await closed_root(door)
+            watch = Watch(door.world, door.rules, Scheduler())
+            watch.everybody(door.clock.now())
+            before = watch.scheduler.place(2)
+            await person_asks(door, "@Bot1 think again", root)
+            watch.concerned(door.concerns[-1], door.clock.now())
+            assert (before, watch.scheduler.place(2)) == (Place.PARKED, Place.READY)
             assert await door.differing() == []
 
     in_virtual_time(body())

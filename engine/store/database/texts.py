@@ -75,7 +75,7 @@ _PRIVATE_MEMORIES = f"""
 
 
 def read_texts(simulation: int, asked: Sequence[Wanted]) -> dict[Wanted, Texts]:
-    """Return what each wants."""
+    """Return what each wants; what is gone is left out, and takes nobody else's texts along."""
     roots = {root for one in asked for root, _ in one.histories}
     messages = _messages(simulation, roots.union(*(one.messages for one in asked)))
     answers = _answers(simulation, asked)
@@ -85,10 +85,12 @@ def read_texts(simulation: int, asked: Sequence[Wanted]) -> dict[Wanted, Texts]:
         one: Texts(
             histories={
                 root: (messages[root], *answers.get((root, upto - one.newest, upto), ()))
+                if root in messages
+                else ()
                 for root, upto in one.histories
                 if root in messages
             },
-            messages=tuple(messages[seq] for seq in sorted(one.messages) if seq in messages),
+            messages=tuple(messages[seq] for seq in sorted(set(one.messages)) if seq in messages),
             memories={segment: memories.get((one.agent, segment), "") for segment in one.memories},
             recent=tuple(latest.get((one.agent, one.n_recent), ())),
         )
