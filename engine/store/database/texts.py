@@ -88,7 +88,6 @@ def read_texts(simulation: int, asked: Sequence[Wanted]) -> dict[Wanted, Texts]:
                 if root in messages
                 else ()
                 for root, upto in one.histories
-                if root in messages
             },
             messages=tuple(messages[seq] for seq in sorted(set(one.messages)) if seq in messages),
             memories={segment: memories.get((one.agent, segment), "") for segment in one.memories},
