@@ -120,6 +120,18 @@ def test_driver_trusts_its_lease_for_five_sixths_of_it(
     assert not store.is_trusted
 
 
+@pytest.mark.parametrize("renew_seconds", [0.0, 3600.0])
+def test_driver_trusts_nothing_any_more_once_it_saw_another_token(
+    django_site: DjangoSite, monkeypatch: pytest.MonkeyPatch, renew_seconds: float
+) -> None:
+    early = django_site.open_store()
+    monkeypatch.setattr(early._pulse, "_renew_seconds", renew_seconds)
+    django_site.open_store()
+    before = early.is_trusted
+    assert not early.beat().ours
+    assert (before, early.is_trusted) == (True, False)
+
+
 def test_boot_id_falls_back_to_the_name_of_the_machine(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

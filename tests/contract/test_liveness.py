@@ -182,7 +182,7 @@ def raise_no_more(*_: object) -> None:
 @pytest.mark.parametrize(
     ("place", "name", "failing"),
     [
-        (start, "_first_moment", raise_no_more),
+        (start, "first_moment", raise_no_more),
         (world, "change", change_that_fails_at_its_end),
     ],
     ids=["inside", "around"],

@@ -44,9 +44,11 @@ class Pulse:
     def beat(self) -> Beat:
         """Renew the lease if it is time, then read all that a driver has to know at once."""
         ready_connection()
-        if boot_seconds() - self._renewed_at >= self._renew_seconds and not self._renew():
-            return NOT_OURS
-        return self._look()
+        is_due = boot_seconds() - self._renewed_at >= self._renew_seconds
+        found = NOT_OURS if is_due and not self._renew() else self._look()
+        if not found.ours:
+            self._renewed_at = float("-inf")
+        return found
 
     def _renew(self) -> bool:
         begun_at = boot_seconds()
