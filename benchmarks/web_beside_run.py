@@ -1,8 +1,8 @@
-"""Measures how long people wait for a saved form while a run writes as fast as it can.
+"""How long people wait for a saved form while a run writes as fast as it can.
 
-Run `python -m benchmarks.web_beside_run`; it makes a SQLite database of its own in a temporary
-folder. `python -m tests.postgres -- python -m benchmarks.web_beside_run` does the same in a
-database of its own on that server. The target is 250 ms for 99 of 100 saves beside a run.
+Somebody saves an agent's form every 50 ms: alone, which is the baseline, and beside a run of another
+process whose model answers at once. SQLite's writers wait for each other; a driver leaves the file
+to others for a moment after one of them has written.
 """
 
 from __future__ import annotations
@@ -10,22 +10,23 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import quantiles
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from benchmarks.parts.database import fresh_database, url
+from benchmarks.parts.measuring import Table, duration, percentile, run, times
 
+if TYPE_CHECKING:
     from django.test import Client
 
 ROOT = Path(__file__).parents[1]
-N_SAVES, EVERY_SECONDS = 200, 0.05
+EVERY_SECONDS = 0.05
+#: Saves that come first and do not count.
+N_FIRST = 10
 N_AGENTS, N_COHORTS = 30, 5
-NAME = "bench_web_beside_run"
 RUN = (sys.executable, "-m", "tests.faults.faulty_run", "answers=0", "--quiet")
 SETTINGS = {
     "daily_posts": 1000,
@@ -35,52 +36,42 @@ SETTINGS = {
 }
 
 
-def main() -> None:
-    """Print the milliseconds of saves alone, and beside a run."""
-    with tempfile.TemporaryDirectory() as folder, _database(Path(folder)) as url:
-        os.environ["DATABASE_URL"] = url
-        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "simsite.settings")
-        import django
-
-        django.setup()
+def tables(*, small: bool) -> Iterator[Table]:
+    n_saves = 4 if small else 200
+    with fresh_database() as name:
         client = _society()
-        alone = _saves(client)
+        alone = _saves(client, n_saves)
         with _run() as turns_per_second:
-            beside = _saves(client)
-            rate = turns_per_second()
-        _print("alone", alone)
-        _print(f"beside a run of {rate:.0f} turns/s", beside)
-        print(f"ratio of the 99 %: {_p99(beside) / _p99(alone):.1f}")
+            beside = _saves(client, n_saves)
+            speed = turns_per_second()
+    ratio = percentile(beside, 0.99) / percentile(alone, 0.99)
+    yield Table(
+        title=f"A form saved, {n_saves} times every 50 ms, {name}",
+        columns=("", "median", "p99", "longest", "ratio of p99"),
+        rows=[
+            ("alone", *_waits(alone), times(1.0)),
+            (f"beside a run of {speed:.0f} turns/s", *_waits(beside), times(ratio)),
+        ],
+    )
 
 
-@contextmanager
-def _database(folder: Path) -> Iterator[str]:
-    """Give the URL of an empty database, on the server that DATABASE_URL names or in a file."""
-    server, _, _ = os.environ.get("DATABASE_URL", "").rpartition("/")
-    if not server.startswith("postgres"):
-        yield f"sqlite:///{folder / 'bench.sqlite3'}"
-        return
-    import psycopg
-
-    with psycopg.connect(f"{server}/postgres", autocommit=True) as session:
-        session.execute(f"CREATE DATABASE {NAME}")
-        try:
-            yield f"{server}/{NAME}"
-        finally:
-            session.execute(f"DROP DATABASE {NAME} WITH (FORCE)")
+def _waits(seconds: list[float]) -> tuple[str, str, str]:
+    return (
+        duration(percentile(seconds, 0.5)),
+        duration(percentile(seconds, 0.99)),
+        duration(max(seconds)),
+    )
 
 
 def _society() -> Client:
     """Fill the database; return a browser that is logged in."""
     from django.contrib.auth.models import User
-    from django.core.management import call_command
     from django.test import Client
 
     from cohorts.models import Agent
     from cohorts.operations import add_members, create_cohort, save_agents
     from engine.models import Channel, Simulation
 
-    call_command("migrate", verbosity=0)
     names = [f"agent-{number}" for number in range(N_AGENTS)]
     agents = [
         Agent(slug=name, bot_name=name.title().replace("-", ""), represents=name) for name in names
@@ -96,7 +87,7 @@ def _society() -> Client:
     return client
 
 
-def _saves(client: Client) -> list[float]:
+def _saves(client: Client, n_saves: int) -> list[float]:
     """Save an agent's form again and again; return the seconds of each, the first few left out."""
     from django.urls import reverse
 
@@ -104,7 +95,7 @@ def _saves(client: Client) -> list[float]:
     from cohorts.models import Agent
 
     seconds = []
-    for number in range(N_SAVES + 10):
+    for number in range(n_saves + N_FIRST):
         agent = Agent.objects.get(slug=f"agent-{number % N_AGENTS}")
         form = AgentForm(instance=agent)
         values = {name: "" if value is None else value for name, value in form.initial.items()}
@@ -115,7 +106,7 @@ def _saves(client: Client) -> list[float]:
         seconds.append(time.perf_counter() - start)
         assert answer.status_code == 302, answer.content.decode()
         time.sleep(max(EVERY_SECONDS - seconds[-1], 0))
-    return seconds[10:]
+    return seconds[N_FIRST:]
 
 
 @contextmanager
@@ -123,7 +114,8 @@ def _run() -> Iterator[Callable[[], float]]:
     """Let a run of another process write meanwhile; give what tells its turns per second."""
     from engine.models import Message, Turn
 
-    with subprocess.Popen(RUN, cwd=ROOT, env=os.environ) as process:
+    others = os.environ | {"DATABASE_URL": url()}
+    with subprocess.Popen(RUN, cwd=ROOT, env=others, stdout=subprocess.DEVNULL) as process:
         try:
             while not Message.objects.exists():
                 assert process.poll() is None
@@ -134,17 +126,5 @@ def _run() -> Iterator[Callable[[], float]]:
             process.terminate()
 
 
-def _p99(seconds: list[float]) -> float:
-    return quantiles(seconds, n=100)[98]
-
-
-def _print(what: str, seconds: list[float]) -> None:
-    median = quantiles(seconds, n=2)[0]
-    print(
-        f"{what}: half of the saves within {median * 1000:.0f} ms,"
-        f" 99 % within {_p99(seconds) * 1000:.0f} ms, the longest {max(seconds) * 1000:.0f} ms"
-    )
-
-
 if __name__ == "__main__":
-    main()
+    run(tables, __doc__)

@@ -232,7 +232,7 @@ def test_ended_run_is_never_ended_again(paused: Run) -> None:
 
 def test_of_two_who_resume_one_drives(paused: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     late = read_lease(paused.simulation_id)
-    resume(paused.simulation)
+    resume(paused.simulation).liveness.release()  # the lease alone has to tell
     Run.objects.update(status="paused")
     monkeypatch.setattr(start, "read_lease", lambda _: late)
     with pytest.raises(RunIsLive, match="is paused"):

@@ -185,7 +185,7 @@ def test_text_that_is_gone_takes_nobody_else_s_along(site: Site) -> None:
     commit(store, group(1, messages=[post(1), message(2, author=2, root=1, ordinal=2)]))
     gone = Wanted(agent=1, histories=((9, 2), (1, 2)), newest=5, messages=(1, 9, 1))
 
-    async def all_at_once() -> list[Texts]:
+    async def all_at_once() -> tuple[Texts, Texts]:
         return await asyncio.gather(store.read(gone), store.read(Wanted(agent=2, messages=(1,))))
 
     ours, theirs = run(all_at_once())

@@ -19,11 +19,14 @@ from django.db import (
     connections,
     transaction,
 )
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from engine.core.errors import DiskFull, StoreError, Unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from django.db.backends.utils import CursorWrapper
 
 Result = TypeVar("Result")
 
@@ -56,8 +59,7 @@ def ready_connection() -> None:
     connect anew for every group (3 ms on PostgreSQL). Nor is anything logged that it asks: with
     DEBUG on, that takes longer than to answer it.
     """
-    ours = connections[DEFAULT_DB_ALIAS]
-    vars(ours)["make_debug_cursor"] = ours.make_cursor
+    _log_nothing(connections[DEFAULT_DB_ALIAS])
     connection.close_at = None
     close_old_connections()
     connection.close_if_health_check_failed()
@@ -65,6 +67,17 @@ def ready_connection() -> None:
     if connection.vendor == "postgresql" and connection.connection is not _thread.session:
         _bound_waits()
         _thread.session = connection.connection
+
+
+def _log_nothing(ours: BaseDatabaseWrapper) -> None:
+    """Keep DEBUG's log of queries off a driver's connection; who forces one still has it."""
+
+    def make_debug_cursor(cursor: Any) -> CursorWrapper:
+        if ours.force_debug_cursor:
+            return BaseDatabaseWrapper.make_debug_cursor(ours, cursor)
+        return ours.make_cursor(cursor)
+
+    vars(ours).setdefault("make_debug_cursor", make_debug_cursor)
 
 
 def _bound_waits() -> None:
