@@ -83,14 +83,16 @@ class Concern:
     """Whom an applied group concerns, in the order of the effects.
 
     `agents` directly; `roots`, new ones, and `reopened`, old ones, those who read their feeds;
-    `seats` those who wait for a seat or a pair of these agents; `everybody` when nothing narrower
-    is known. `threads` are those that changed and are open.
+    `seats` those who wait for a seat or a pair of these agents; `talks` those invited to these
+    roots, whose threads changed; `everybody` when nothing narrower is known. `threads` are those
+    that changed and are open.
     """
 
     agents: dict[int, None] = field(default_factory=dict)
     roots: list[Root] = field(default_factory=list)
     reopened: list[Root] = field(default_factory=list)
     seats: dict[int, None] = field(default_factory=dict)
+    talks: list[int] = field(default_factory=list)
     threads: list[Thread] = field(default_factory=list)
     everybody: bool = False
 
@@ -236,5 +238,6 @@ class Draft:
                 assert spec is not None  # agents are replaced, never removed
                 world.index_agent(spec)
         world.handles = self.handles
+        self.concern.talks = list(self.threads.changed)
         self.concern.threads = [row for row in self.threads.changed.values() if row is not None]
         return self.concern

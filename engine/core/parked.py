@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 
 class Parked:
-    """Parked agents under the feeds that they read and the agents whose seats they wait for.
+    """Parked agents under the feeds that they read, the agents whose seats they wait for, and the
+    roots whose threads they wait for.
 
     Insertion order is kept, so that who is woken first never depends on a hash.
     """
@@ -19,25 +20,38 @@ class Parked:
     def __init__(self) -> None:
         self._by_feed: dict[FeedKey, dict[int, None]] = {}
         self._by_seat: dict[int, dict[int, None]] = {}
-        self._keys: dict[int, tuple[tuple[FeedKey, ...], tuple[int, ...]]] = {}
+        self._by_root: dict[int, dict[int, None]] = {}
+        self._keys: dict[int, tuple[tuple[FeedKey, ...], tuple[int, ...], tuple[int, ...]]] = {}
 
-    def add(self, agent: int, feeds: Iterable[FeedKey], waits_for: tuple[int, ...]) -> None:
+    def add(
+        self,
+        agent: int,
+        feeds: Iterable[FeedKey],
+        waits_for: tuple[int, ...],
+        roots: tuple[int, ...] = (),
+    ) -> None:
         """Park an agent; what it was parked under before is forgotten."""
         self.discard(agent)
         keys = tuple(feeds)
-        self._keys[agent] = (keys, waits_for)
+        self._keys[agent] = (keys, waits_for, roots)
         for key in keys:
             self._by_feed.setdefault(key, {})[agent] = None
         for other in waits_for:
             self._by_seat.setdefault(other, {})[agent] = None
+        for root in roots:
+            self._by_root.setdefault(root, {})[agent] = None
 
     def discard(self, agent: int) -> None:
         """Take an agent out; one that is not parked is left alone."""
-        feeds, waits_for = self._keys.pop(agent, ((), ()))
+        feeds, waits_for, roots = self._keys.pop(agent, ((), (), ()))
         for key in feeds:
             self._by_feed[key].pop(agent, None)
         for other in waits_for:
             self._by_seat[other].pop(agent, None)
+        for root in roots:
+            self._by_root[root].pop(agent)
+            if not self._by_root[root]:
+                del self._by_root[root]
 
     def readers(self, keys: Iterable[FeedKey]) -> Iterator[int]:
         """Yield those who read one of these feeds."""
@@ -47,3 +61,7 @@ class Parked:
     def waiting_for(self, agent: int) -> tuple[int, ...]:
         """Return those who wait for a seat or a thread of this agent."""
         return tuple(self._by_seat.get(agent, ()))
+
+    def invited_to(self, root: int) -> tuple[int, ...]:
+        """Return those who wait to answer a root."""
+        return tuple(self._by_root.get(root, ()))

@@ -49,7 +49,8 @@ class Standing:
 
     `due_at` is when a timer of the engine may give it work, `calendar_at` when the calendar may
     (midnight, a post timer, a pair's rest): idle waits for the first and not for the second.
-    `out` says it is out for good; `waits_for` are agents whose seats it waits for; `n_posts_wanted`
+    `out` says it is out for good; `waits_for` are agents whose seats it waits for, `invited_to` the
+    roots that it would answer then, unless somebody else does before; `n_posts_wanted`
     is how many new posts of agents would make it eligible at once (one of a person's does then), 0
     if no post would; `why` is the reason that it has no work, in one word of the glossary.
     """
@@ -59,6 +60,7 @@ class Standing:
     calendar_at: datetime | None = None
     out: bool = False
     waits_for: tuple[int, ...] = ()
+    invited_to: tuple[int, ...] = ()
     n_posts_wanted: int = 0
     why: str = ""
 
@@ -120,6 +122,7 @@ class _Findings:
     due: list[datetime] = field(default_factory=list)
     calendar: list[datetime] = field(default_factory=list)
     waits_for: dict[int, None] = field(default_factory=dict)
+    invited_to: dict[int, None] = field(default_factory=dict)
     n_posts_wanted: int = 0
     whys: list[str] = field(default_factory=list)
 
@@ -153,6 +156,7 @@ def standing(world: World, agent: int, now: datetime, rules: Rules) -> Standing:
         due_at=min(found.due, default=None),
         calendar_at=min(found.calendar, default=None),
         waits_for=tuple(found.waits_for),
+        invited_to=tuple(found.invited_to),
         n_posts_wanted=0 if found.work else found.n_posts_wanted,
         why="" if found.work else next(iter(found.whys), "nothing_new"),
     )
@@ -203,6 +207,7 @@ def _find_invitation(
             found.work.append(Work.INVITATION)
             return
         found.refused(refusal)
+        found.invited_to[invitation.root] = None
 
 
 def _find_post(world: World, agent: int, now: datetime, rules: Rules, found: _Findings) -> None:

@@ -122,14 +122,18 @@ class Watch:
             self._on_budget[agent] = None
         if agent not in self._naps:
             self._posts_wanted[agent] = found.n_posts_wanted
-        self._parked.add(agent, self._world.reading_keys(agent), found.waits_for)
+        self._park(agent, found)
 
     def selected(self, agent: int, found: Standing) -> None:
         """Take an agent into flight; what concerns it from now on is newer than its view."""
         self._soon.pop(agent, None)
         self._retries.pop(agent, None)
         self._stirred.discard(agent)
-        self._parked.add(agent, self._world.reading_keys(agent), found.waits_for)
+        self._park(agent, found)
+
+    def _park(self, agent: int, found: Standing) -> None:
+        feeds = self._world.reading_keys(agent)
+        self._parked.add(agent, feeds, found.waits_for, found.invited_to)
 
     # --- waking ----------------------------------------------------------------------------------
 
@@ -158,6 +162,8 @@ class Watch:
             agents.update(self._readers(root))
         for agent in concern.seats:
             agents.update(dict.fromkeys(self._parked.waiting_for(agent)))
+        for talk in concern.talks:
+            agents.update(dict.fromkeys(self._parked.invited_to(talk)))
         return agents
 
     def _readers(self, root: Root) -> dict[int, None]:

@@ -77,7 +77,8 @@ class RunLease(models.Model):
     One row for the life of the simulation, so that `token` and `commit_no` only grow: a driver
     of an earlier run is fenced by the same comparison as a late one of this run. `expires` is a
     number of seconds on the clock that `clock` names: the database's ("database", since 1970),
-    or a machine's since its boot (the boot id). `wrote_at` is the time of the last commit.
+    or a machine's since its boot (the boot id). `wrote_at` is the latest time that a
+    driver has stamped.
     """
 
     simulation = models.OneToOneField(

@@ -47,7 +47,8 @@ def end(run_id: int, *, token: int, ending: Ending, figures: Figures | None, at:
             return False
         if figures is not None:
             lease.counters = figures.as_counters()
-            lease.save(update_fields=["counters"])
+        lease.wrote_at = max(at, lease.wrote_at or at)
+        lease.save(update_fields=["counters", "wrote_at"])
         _conclude(run_id, ending, at=at)
         give_back_lease(lease.simulation_id, token=token)
     return True

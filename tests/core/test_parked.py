@@ -24,6 +24,17 @@ def test_waiting_are_found_by_the_agent_they_wait_for() -> None:
     assert parked.waiting_for(9) == ()
 
 
+def test_invited_are_found_by_the_root_until_they_are_parked_otherwise() -> None:
+    parked = Parked()
+    parked.add(1, [], (), (5,))
+    parked.add(2, [], (), (5, 6))
+    assert parked.invited_to(5) == (1, 2)
+    assert parked.invited_to(6) == (2,)
+    parked.add(1, [], ())
+    parked.discard(2)
+    assert (parked.invited_to(5), parked.invited_to(6)) == ((), ())
+
+
 def test_parking_again_forgets_what_was_before() -> None:
     parked = Parked()
     parked.add(1, [GENERAL], (7,))

@@ -172,7 +172,11 @@ def test_invitation_that_cannot_be_taken_up_now_says_what_it_waits_for() -> None
     judged_by = rules(active_thread_threshold=1, pair_rest_seconds=60)
     judged_by.claims.take_seat(2, 9)
     assert judge(facts, judged_by) == Standing(
-        calendar_at=later(50), waits_for=(2,), n_posts_wanted=1, why="partner_full"
+        calendar_at=later(50),
+        waits_for=(2,),
+        invited_to=(1, 2),
+        n_posts_wanted=1,
+        why="partner_full",
     )
 
 

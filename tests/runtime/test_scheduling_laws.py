@@ -86,7 +86,7 @@ class Weather:
         return keyed_random(self.seed, purpose, *key)
 
     async def people(self, live: Live) -> None:
-        """Write, call, pause, bring back, regroup and add, at random times."""
+        """Write, call, answer, open again, pause, bring back, regroup and add, at random times."""
         luck = keyed_random(self.seed, "people")
         while True:
             await live.sleep(luck.expovariate(1 / 15))
@@ -104,6 +104,12 @@ class Weather:
                 case 3:
                     chosen = tuple(sorted(luck.sample(agents, len(agents) // 2)))
                     live.society.change_topology(cohorts={"north": chosen, "south": (1, 2)})
+                case 4 if live.tables.heights:
+                    text = luck.choice(("And?", f"@{one.bot_name} and?"))
+                    root = luck.choice(list(live.tables.heights))
+                    live.society.people.write_message(
+                        channel=1, text=text, root=root, at=live.clock.now()
+                    )
             live.beat()
 
 

@@ -12,8 +12,9 @@ from django.db import OperationalError
 
 from engine.core.errors import StoreError, Unanswered
 from engine.models import Run
+from engine.ports.store import Wanted
 from engine.runs.closing import insist
-from engine.store.database import DjangoStore, Patience
+from engine.store.database import DjangoStore, Patience, threads
 from engine.store.database.threads import DatabaseThread
 from tests.doors import make_world, runsim
 
@@ -115,6 +116,47 @@ def test_error_of_work_is_its_caller_s() -> None:
         thread.close()
 
     asyncio.run(ask())
+
+
+def test_closed_thread_that_hangs_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = threading.Event()
+    monkeypatch.setattr(threads, "LAST_WORK_SECONDS", 0.01)
+
+    async def leave() -> None:
+        thread = DatabaseThread("slow")
+        job = asyncio.create_task(thread.do(lambda: answered.wait(10)))
+        await asyncio.sleep(0)
+        job.cancel()
+        thread.close()
+
+    asyncio.run(leave())
+    left = [one for one in threading.enumerate() if one.name == "slow"]
+    answered.set()
+    assert left
+
+
+def test_closed_store_tries_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asked for the texts is gone, and the run must not outlast its signals."""
+    tried = threading.Event()
+
+    def fail(*_: object) -> None:
+        tried.set()
+        locked()
+
+    monkeypatch.setattr("engine.store.database.store.read_texts", fail)
+    monkeypatch.setattr(threads, "LAST_WORK_SECONDS", 20.0)
+    store = DjangoStore(simulation_id=1, run_id=1, token=1, policy="open", patience_seconds=3600)
+
+    async def leave() -> None:
+        asking = asyncio.create_task(store.read(Wanted(agent=1)))
+        await asyncio.to_thread(tried.wait)
+        asking.cancel()
+
+    asyncio.run(leave())
+    store.close()
+    assert not {"store-texts", "store-writer", "store-world"} & {
+        one.name for one in threading.enumerate()
+    }
 
 
 # --- the last write ---------------------------------------------------------------------------------

@@ -94,6 +94,17 @@ def test_driver_that_finds_its_lease_gone_at_the_end_says_interrupted(
     assert told.summary["status"] == "running"
 
 
+def test_run_begins_no_earlier_than_the_one_before_it_finished() -> None:
+    """The first one's last hours pass without a commit, on a clock that runs ahead."""
+    make_world(agents=("ash", "elm"))
+    assert runsim("--clock", "virtual", "--seed", "1", "--max-minutes", "600").code == 0
+    assert runsim("--clock", "virtual", "--seed", "1", "--until-idle").code == 0
+    first, second = Run.objects.order_by("pk")
+    assert first.finished_at is not None
+    assert second.started_at is not None
+    assert second.started_at >= first.finished_at
+
+
 def test_lines_of_progress_are_written_from_time_to_time(monkeypatch: pytest.MonkeyPatch) -> None:
     make_world(agents=("ash", "elm"))
     monkeypatch.setattr("engine.runs.progress.LINE_EVERY_SECONDS", 0.0)

@@ -123,7 +123,11 @@ class DjangoStore:
             thread.abandon()
 
     def close(self) -> None:
-        """End the threads, each after what it has begun, and close their connections."""
+        """End the threads, each after what it has begun, and close their connections.
+
+        Nobody waits for a reading any more: one that fails now is not tried again.
+        """
+        self._patience.end()
         for thread in self._threads:
             thread.close()
 

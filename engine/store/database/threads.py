@@ -16,6 +16,9 @@ from engine.core.errors import Unanswered
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+#: At the end the work that a thread has begun is waited for this long, in seconds.
+LAST_WORK_SECONDS = 2.0
+
 Result = TypeVar("Result")
 Parameters = ParamSpec("Parameters")
 
@@ -23,7 +26,8 @@ Parameters = ParamSpec("Parameters")
 class DatabaseThread:
     """Does one piece of work after the other; `close` also closes its connection.
 
-    A database may let it wait for ever: then the thread can be abandoned, and ends with the process.
+    A database may let it wait for ever: then the thread can be abandoned, or closed all the same,
+    and ends with the process.
     """
 
     def __init__(self, name: str) -> None:
@@ -53,8 +57,10 @@ class DatabaseThread:
             job.cancel()
 
     def close(self) -> None:
-        """Let the thread finish what it was given, then end it; not waited for once abandoned."""
-        self._worker.shutdown(wait=not self._abandoned.is_set())
+        """Let the thread finish what it was given, then end it; one that hangs is left behind."""
+        self._worker.shutdown(wait=False)
+        if not self._abandoned.is_set():
+            self._worker.join(LAST_WORK_SECONDS)
 
 
 def _is_being_cancelled() -> bool:
@@ -92,7 +98,11 @@ class DatabaseWorker(Executor):
     ) -> None:
         self._jobs.put(None)
         if wait:
-            self._thread.join()
+            self.join()
+
+    def join(self, seconds: float | None = None) -> None:
+        """Wait until the thread has ended, at most so long."""
+        self._thread.join(seconds)
 
     def _serve(self) -> None:
         try:
