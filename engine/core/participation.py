@@ -175,7 +175,7 @@ def pair_refusal(
             return Refusal(reason="pair_resting", until=until)
     partner = facts.agents.get(other)
     if partner is None or partner.status is Status.RETIRED:
-        return Refusal(reason="partner_gone")
+        return Refusal(reason="partner_gone", waits_for=other)
     if partner.status is Status.PAUSED:
         return Refusal(reason="partner_out", waits_for=other)
     if not has_seat(facts, rules.claims, other, rules.config):

@@ -214,9 +214,9 @@ def test_partner_must_be_there() -> None:
     facts = world([agent(1), agent(2, status=Status.PAUSED)])
     assert pairing(facts) == Refusal(reason="partner_out", waits_for=2)
     facts.agents[2] = agent(2, status=Status.RETIRED)
-    assert pairing(facts) == Refusal(reason="partner_gone")
+    assert pairing(facts) == Refusal(reason="partner_gone", waits_for=2)
     del facts.agents[2]
-    assert pairing(facts) == Refusal(reason="partner_gone")
+    assert pairing(facts) == Refusal(reason="partner_gone", waits_for=2)
     facts.agents[2] = agent(2)
     assert pairing(facts) is None
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from engine.core.effects import TakeNotice
+from engine.core.records import Status
 from engine.core.scheduler import Place, Scheduler
 from engine.core.standing import Work
 from engine.loop.watch import Watch
 from tests.runtime.door import Door, open_door, reasons, reply
-from tests.runtime.society import in_virtual_time, make_society
+from tests.runtime.society import in_virtual_time, make_agent, make_society
 
 
 async def written(door: Door, text: str, root: int | None = None) -> int:
@@ -37,5 +38,28 @@ def test_invited_agent_hears_when_others_have_taken_its_place() -> None:
             assert places == [("parked", "seats_full"), ("parked", "seats_full")]
             assert watch.standing(1, door.clock.now()).work == (Work.INVITATION,)
             assert watch.scheduler.place(1) is Place.READY
+
+    in_virtual_time(body())
+
+
+def test_agent_whose_banked_post_waits_for_one_that_left_hears_that_it_is_back() -> None:
+    """Of a person's root the second answer deals with who gave the first."""
+
+    async def body() -> None:
+        society = make_society(2)
+        async with open_door(society, daily_posts=0) as door:
+            root = await written(door, "who can help me?")
+            await door.seq(reply(1, root, 1))
+            await door.turn(2, TakeNotice(agent=2, cursor=door.world.last_seq, keep=(root,)))
+            watch = Watch(door.world, door.rules, Scheduler())
+            places = []
+            for status in (Status.RETIRED, Status.ACTIVE):
+                society.people.save_agent(make_agent(1, status=status))
+                await door.take_mail()
+                watch.concerned(door.concerns[-1], door.clock.now())
+                if status is Status.RETIRED:
+                    watch.everybody(door.clock.now())
+                places.append(watch.scheduler.place(2))
+            assert places == [Place.PARKED, Place.READY]
 
     in_virtual_time(body())
