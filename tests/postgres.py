@@ -189,13 +189,11 @@ def server_url(way: str) -> Iterator[str]:
 def run_command(command: Sequence[str], url: str) -> int:
     """Run `command` with `url` as DATABASE_URL and pass signals on; returns its exit code."""
     child = subprocess.Popen(command, env=os.environ | {"DATABASE_URL": url})
-    # Ctrl-C reaches the child by itself; SIGTERM is meant for us alone.
+    # Ctrl-C reaches the child by itself; SIGTERM is meant for us alone. An exception inside `wait`
+    # could lose the exit code that it had just been given.
+    signal.signal(signal.SIGINT, lambda *_: None)
     signal.signal(signal.SIGTERM, lambda *_: child.terminate())
-    while True:
-        try:
-            return child.wait()
-        except KeyboardInterrupt:
-            continue
+    return child.wait()
 
 
 def main(arguments: Sequence[str]) -> int:
