@@ -4,6 +4,9 @@ The model answers at once, so that only our own work counts. Every row changes o
 first, which is the baseline; each is a process and a database of its own. What is committed
 survives `kill -9` (and, on SQLite, the last moments before a loss of power may be lost:
 `synchronous` is NORMAL; PostgreSQL keeps those too).
+
+Machines differ by more than any of this, so a turn is also told in the plainest thing that Django
+does: reading one small row by its key, on the same machine at the same moment.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.parts.database import fresh_database
-from benchmarks.parts.measuring import Table, run, times
+from benchmarks.parts.measuring import Table, duration, run, seconds_of, times
 from benchmarks.parts.society import make_society
 from benchmarks.parts.talking import talk
 
@@ -42,6 +45,15 @@ class Case:
         return min(self.n_turns, self.n_agents // 2 * 97)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speed:
+    """What one process found; `read_seconds` is what reading one row takes."""
+
+    database: str
+    turns_per_second: float
+    read_seconds: float
+
+
 def cases(*, small: bool) -> list[Case]:
     """Return the baseline, and what differs from it in one thing."""
     if small:
@@ -63,12 +75,15 @@ def tables(*, small: bool) -> Iterator[Table]:
     rounds = [[_in_own_process(case) for case in asked] for _ in range(1 if small else 3)]
     rows = []
     for place, case in enumerate(asked):
-        speeds = [found[place][1] for found in rounds]
-        ratios = [found[place][1] / found[0][1] for found in rounds]
-        rows.append((*_words(case), f"{median(speeds):,.0f}", times(median(ratios))))
+        found = [one[place] for one in rounds]
+        speed = median(one.turns_per_second for one in found)
+        ratio = median(one[place].turns_per_second / one[0].turns_per_second for one in rounds)
+        reads = median(1 / one.turns_per_second / one.read_seconds for one in found)
+        rows.append((*_words(case), f"{speed:,.0f}", times(ratio), f"{reads:.1f}"))
+    read = median(one.read_seconds for found in rounds for one in found)
     yield Table(
-        title=f"Turns a second, {rounds[0][0][0]}",
-        columns=("slots", "agents", "cohorts of", "stored messages", "turns/s", "ratio"),
+        title=f"Turns a second, {rounds[0][0].database} (a row read: {duration(read)})",
+        columns=("slots", "agents", "cohorts of", "stored", "turns/s", "ratio", "in reads"),
         rows=rows,
     )
 
@@ -78,12 +93,10 @@ def _words(case: Case) -> tuple[str, str, str, str]:
     return f"{case.n_slots}", f"{case.n_agents:,}", cohort, f"{case.n_messages:,}"
 
 
-def _in_own_process(case: Case) -> tuple[str, float]:
-    """Return the database's name and the turns a second of one case."""
+def _in_own_process(case: Case) -> Speed:
     words = [sys.executable, "-m", "benchmarks.turns", ONE, json.dumps(asdict(case))]
     done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-    name, speed = json.loads(done.stdout)
-    return name, speed
+    return Speed(**json.loads(done.stdout))
 
 
 def _measure(case: Case) -> None:
@@ -94,7 +107,11 @@ def _measure(case: Case) -> None:
         # The first turns fill caches and compile statements.
         talk(simulation, n_turns=case.limit // 10, n_slots=case.n_slots)
         talked = talk(simulation, n_turns=case.limit * 9 // 10, n_slots=case.n_slots)
-    sys.stdout.write(json.dumps((name, talked.turns_per_second)))
+        read_seconds = seconds_of(simulation.refresh_from_db, n_calls=500)
+    found = Speed(
+        database=name, turns_per_second=talked.turns_per_second, read_seconds=read_seconds
+    )
+    json.dump(asdict(found), sys.stdout)
 
 
 if __name__ == "__main__":

@@ -18,19 +18,23 @@ from django.db.backends.signals import connection_created
 
 from engine import build
 from engine.loop.engine import Engine
-from engine.store.database import DjangoStore
+from engine.models import Message, Turn
+from engine.store.database import DjangoStore, bulk
 from engine.store.database.writing import Writer
 from tests.faults.last_words import LastWords, write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from django.db.models import Model
 
     from engine.core.effects import TurnRecord
     from engine.core.group import Group
     from engine.loop.ending import Ending
     from engine.ports.llm import Llm, LlmAnswer, LlmRequest
     from engine.ports.store import Loaded
+    from engine.store.database.bulk import Row
 
     Method = Callable[..., Any]
 
@@ -40,12 +44,12 @@ PULSE = "pulse"
 #: done.
 STATEMENTS = (
     (WRITER, "UPDATE engine_runlease", "fence"),
-    (WRITER, "INSERT INTO engine_message", "messages"),
-    (WRITER, "INSERT INTO engine_turn", "turns"),
     ("store-world", "FROM engine_message", "load"),
     (PULSE, "UPDATE engine_runlease", "renewal"),
     ("", "UPDATE engine_run SET status = %s, end_reason", "concluded"),
 )
+#: The place where rows of a model have just been sent.
+ROWS = {Message: "messages", Turn: "turns"}
 
 
 class Death:
@@ -151,7 +155,7 @@ def _watch_statements(death: Death) -> None:
 
 
 def _watch_commits(death: Death) -> None:
-    """Of a group's transaction: right before COMMIT, and when the database has said yes."""
+    """Of a group's transaction: its rows, right before COMMIT, and when the database has said yes."""
 
     def write_watched(write: Method, writer: Writer, group: Group) -> None:
         death.sent_no, death.is_storing = group.number, True
@@ -159,6 +163,11 @@ def _watch_commits(death: Death) -> None:
             write(writer, group)
         finally:
             death.is_storing = False
+
+    def send_watched(send: Method, model: type[Model], rows: Sequence[Row], ending: str) -> None:
+        send(model, rows, ending)
+        if rows and model in ROWS and _in_commit(death):
+            death.passes(ROWS[model])
 
     def commit_watched(commit: Method, connection: BaseDatabaseWrapper) -> None:
         if _in_commit(death):
@@ -168,6 +177,7 @@ def _watch_commits(death: Death) -> None:
             death.passes("stored")
 
     _wrap(Writer, "write", write_watched)
+    _wrap(bulk, "_execute", send_watched)
     _wrap(BaseDatabaseWrapper, "_commit", commit_watched)
 
 

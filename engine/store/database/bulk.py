@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import connection
 
+from engine.store.database.session import quick_cursor
+
 if TYPE_CHECKING:
     from django.db import models
 
@@ -23,15 +25,15 @@ Adapter = Callable[[object], object]
 
 def insert(model: type[models.Model], rows: Sequence[Row]) -> None:
     """Insert rows."""
-    _execute(_insertion(model), model, rows)
+    _execute(model, rows, "")
 
 
 def upsert(model: type[models.Model], rows: Sequence[Row], *, by: tuple[str, ...]) -> None:
     """Insert rows, or replace those that the unique columns `by` find."""
-    _execute(_replacement(model, by), model, rows)
+    _execute(model, rows, _replacement(model, by))
 
 
-def _execute(statement: str, model: type[models.Model], rows: Sequence[Row]) -> None:
+def _execute(model: type[models.Model], rows: Sequence[Row], ending: str) -> None:
     if not rows:
         return
     adapters = _adapters(model, connection.vendor)
@@ -42,8 +44,8 @@ def _execute(statement: str, model: type[models.Model], rows: Sequence[Row]) -> 
         ]
         for row in rows
     ]
-    with connection.cursor() as cursor:
-        cursor.executemany(statement, values)
+    with quick_cursor() as cursor:
+        cursor.executemany(f"{_insertion(model)} {ending}", values)
 
 
 @cache
@@ -64,7 +66,7 @@ def _replacement(model: type[models.Model], by: tuple[str, ...]) -> str:
     changes = ", ".join(
         f"{column} = excluded.{column}" for column in _columns(model) if column not in by
     )
-    return f"{_insertion(model)} ON CONFLICT ({', '.join(by)}) DO UPDATE SET {changes}"
+    return f"ON CONFLICT ({', '.join(by)}) DO UPDATE SET {changes}"
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.db.models import Q
+from django.db import connection
 
 from engine.core.errors import RowRefused
 from engine.models import Message
@@ -19,6 +19,12 @@ MOST_KEYS = 100_000
 #: How many values one query names: SQLite bounds the variables of a statement.
 CHUNK = 500
 
+_MESSAGES = f"""
+    SELECT seq, id FROM {Message._meta.db_table}
+    WHERE simulation_id = %s AND seq IN ({{places}})
+"""
+_ROOTS = f"{_MESSAGES} AND root_id IS NULL"
+
 
 class Keys:
     """Finds keys: those of roots are cached, since a thread is named again and again."""
@@ -31,11 +37,11 @@ class Keys:
         """Return `seq` → key; raise `RowRefused` for a `seq` that no stored root has."""
         wanted = set(seqs)
         found = {seq: self._roots[seq] for seq in wanted & self._roots.keys()}
-        return found | self._read(wanted - found.keys(), Q(root__isnull=True))
+        return found | self._read(wanted - found.keys(), _ROOTS)
 
     def messages(self, seqs: Iterable[int]) -> dict[int, int]:
         """Return `seq` → key; raise `RowRefused` for a `seq` that no stored message has."""
-        return self._read(set(seqs), Q())
+        return self._read(set(seqs), _MESSAGES)
 
     def keep(self, roots: dict[int, int]) -> None:
         """Remember the keys of roots, once they are committed."""
@@ -43,13 +49,15 @@ class Keys:
             self._roots.clear()
         self._roots.update(roots)
 
-    def _read(self, wanted: set[int], which: Q) -> dict[int, int]:
+    def _read(self, wanted: set[int], query: str) -> dict[int, int]:
         seqs = sorted(wanted)
-        stored = Message.objects.filter(which, simulation_id=self._simulation)
         found: dict[int, int] = {}
         for start in range(0, len(seqs), CHUNK):
-            chunk = stored.filter(seq__in=seqs[start : start + CHUNK])
-            found.update((seq, key) for seq, key in chunk.values_list("seq", "pk") if seq)
+            chunk = seqs[start : start + CHUNK]
+            places = ", ".join(["%s"] * len(chunk))
+            with connection.cursor() as cursor:
+                cursor.execute(query.format(places=places), [self._simulation, *chunk])
+                found.update(cursor.fetchall())
         for seq in seqs:
             if seq not in found:
                 raise RowRefused(f"message {seq} is unknown, or no root")

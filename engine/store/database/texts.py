@@ -10,10 +10,9 @@ from collections import defaultdict
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from django.db import connection
-
 from engine.models import Memory, Message
 from engine.ports.store import StoredMessage, Texts
+from engine.store.database.session import quick_cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -155,7 +154,7 @@ def _rows(
         chunk = ordered[start : start + MOST_ROWS]
         one = f"({', '.join(['%s'] * len(chunk[0]))})"
         values = [value for row in chunk for value in row]
-        with connection.cursor() as cursor:
+        with quick_cursor() as cursor:
             cursor.execute(
                 query.format(places=", ".join([one] * len(chunk)), **numbers),
                 [*values, simulation],

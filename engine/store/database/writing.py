@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from engine.core.errors import Fenced, RowRefused, TopologyMoved
 from engine.models import (
@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 
     from cohorts.rules import Topology
     from engine.core.group import Group, NewMessage, NewProposal, TakenIn
+
+_FENCE = f"""
+    UPDATE {RunLease._meta.db_table} SET commit_no = %s, wrote_at = %s
+    WHERE simulation_id = %s AND token = %s AND commit_no = %s
+"""
 
 
 class Writer:
@@ -66,11 +71,14 @@ class Writer:
         Fence, lock and the oracle of a lost answer in one statement: it matches only for the
         holder of the lease, and only once per number.
         """
-        lease = RunLease.objects.filter(simulation_id=self._simulation)
-        ours = lease.filter(token=self._token, commit_no=group.number - 1)
-        if ours.update(commit_no=group.number, wrote_at=group.at):
-            return True
-        if lease.filter(token=self._token, commit_no=group.number).exists():
+        at = connection.ops.adapt_datetimefield_value(group.at)
+        mine = [self._simulation, self._token]
+        with connection.cursor() as cursor:
+            cursor.execute(_FENCE, [group.number, at, *mine, group.number - 1])
+            if cursor.rowcount == 1:
+                return True
+        lease = RunLease.objects.filter(simulation_id=self._simulation, token=self._token)
+        if lease.filter(commit_no=group.number).exists():
             return False
         raise Fenced(f"commit {group.number} by token {self._token}: the lease has moved on")
 
