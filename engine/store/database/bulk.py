@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 #: The values of a row by column, every column but an automatic key.
 Row = Mapping[str, object]
 Adapter = Callable[[object], object]
+#: So many rows one statement brings to PostgreSQL, which takes 65,535 values at once.
+MOST_ROWS = 500
 
 
 def insert(model: type[models.Model], rows: Sequence[Row]) -> None:
@@ -44,8 +46,21 @@ def _execute(model: type[models.Model], rows: Sequence[Row], ending: str) -> Non
         ]
         for row in rows
     ]
-    with quick_cursor() as cursor:
-        cursor.executemany(f"{_insertion(model)} {ending}", values)
+    beginning, places = _insertion(model)
+    if connection.vendor == "sqlite":
+        with quick_cursor() as cursor:
+            cursor.executemany(f"{beginning} {places} {ending}", values)
+        return
+    # Not by `executemany`: psycopg sends its rows as a pipeline, after which PostgreSQL (15) does
+    # not end a session that is idle in its transaction, and nobody could ever take over from a
+    # driver that was stopped there.
+    for start in range(0, len(values), MOST_ROWS):
+        chunk = values[start : start + MOST_ROWS]
+        rows_of_places = ", ".join([places] * len(chunk))
+        with quick_cursor() as cursor:
+            cursor.execute(
+                f"{beginning} {rows_of_places} {ending}", [one for row in chunk for one in row]
+            )
 
 
 @cache
@@ -55,10 +70,11 @@ def _columns(model: type[models.Model]) -> tuple[str, ...]:
 
 
 @cache
-def _insertion(model: type[models.Model]) -> str:
+def _insertion(model: type[models.Model]) -> tuple[str, str]:
+    """Return an insertion up to its values, and the places of one row."""
     columns = _columns(model)
     places = ", ".join(["%s"] * len(columns))
-    return f"INSERT INTO {model._meta.db_table} ({', '.join(columns)}) VALUES ({places})"
+    return f"INSERT INTO {model._meta.db_table} ({', '.join(columns)}) VALUES", f"({places})"
 
 
 @cache
