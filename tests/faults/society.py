@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection
@@ -13,7 +14,6 @@ from tests.doors import faulty_run, make_world, manage, runsim, told, wait_until
 
 if TYPE_CHECKING:
     import subprocess
-    from pathlib import Path
 
     from engine.models import Simulation
     from tests.doors import Told
@@ -44,10 +44,15 @@ def talkative_world() -> Simulation:
     )
 
 
-def wait_for_messages(n_more: int) -> None:
-    """Wait until so many more messages are stored than there are now."""
+def wait_for_messages(n_more: int, of: subprocess.Popen[str] | None = None) -> None:
+    """Wait until so many more messages are stored than there are now, and see that `of` lives."""
     wanted = Message.objects.count() + n_more
-    wait_until(lambda: Message.objects.count() >= wanted)
+
+    def is_over() -> bool:
+        return of is not None and of.poll() is not None
+
+    wait_until(lambda: Message.objects.count() >= wanted or is_over())
+    assert not is_over()
 
 
 def stopped(process: subprocess.Popen[str]) -> Told:
@@ -82,6 +87,12 @@ def see_laws_kept(folder: Path) -> None:
 def lease_has_ended() -> bool:
     """Tell whether the lease of the simulation, which a driver has taken before, is over."""
     return read_lease(RunLease.objects.get().simulation_id).is_expired
+
+
+def is_stopped(process: subprocess.Popen[str]) -> bool:
+    """Tell whether a process was stopped by a signal, as the kernel says."""
+    status = Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii")
+    return status.rpartition(")")[2].split()[0] == "T"
 
 
 def n_groups() -> int:

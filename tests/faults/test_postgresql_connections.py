@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,7 @@ from engine.models import RunLease
 from tests.doors import database_url, faulty_run, wait_until
 from tests.faults.proxy import CutPlan, proxied
 from tests.faults.society import (
+    is_stopped,
     n_groups,
     see_it_stopped,
     see_laws_kept,
@@ -33,6 +35,29 @@ def server() -> tuple[str, int]:
 def through(port: int) -> str:
     """Return this test's database as it is called through a proxy."""
     return database_url().replace(f":{server()[1]}/", f":{port}/")
+
+
+def n_open_transactions() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND state LIKE 'idle in transaction%'"
+        )
+        found: int = cursor.fetchone()[0]
+        return found
+
+
+def test_session_that_the_server_ended_in_a_transaction_is_made_anew(tmp_path: Path) -> None:
+    """A machine that slept for a moment too long wakes up, and nobody has taken over."""
+    talkative_world()
+    with faulty_run("stop-in-commit=9", "--seed", "3", "--json") as process:
+        wait_until(lambda: is_stopped(process))
+        wait_until(lambda: n_open_transactions() == 0)
+        process.send_signal(signal.SIGCONT)
+        wait_for_messages(6, process)
+        left = stopped(process)
+    see_it_stopped(left)
+    see_laws_kept(tmp_path)
 
 
 def test_cut_connections_lose_no_group_and_store_none_twice(tmp_path: Path, is_soak: bool) -> None:

@@ -16,6 +16,7 @@ from tests.doors import faulty_run, runsim, told, wait_until
 from tests.faults.inside import CALL, RELEASE
 from tests.faults.society import (
     SHORT_LEASE,
+    is_stopped,
     lease_has_ended,
     see_it_stopped,
     see_laws_kept,
@@ -25,17 +26,9 @@ from tests.faults.society import (
 )
 
 if TYPE_CHECKING:
-    import subprocess
-
     from tests.doors import Told
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
-
-
-def is_stopped(process: subprocess.Popen[str]) -> bool:
-    """Tell whether a process was stopped by a signal, as the kernel says."""
-    status = Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii")
-    return status.rpartition(")")[2].split()[0] == "T"
 
 
 def calls_begun(left: Told) -> list[float]:

@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 TROUBLE = (OperationalError, InterfaceError, InternalError)
 #: PostgreSQL's code for a full disk.
 DISK_FULL = "53100"
+#: Its codes for a session that it ended, since its transaction was idle or lasted for too long.
+ENDED = frozenset({"25P03", "25P04"})
 COURTESY_SECONDS = 0.005
 #: Seconds before work that met a passing failure is sent again; the last one repeats.
 PAUSES = (0.02, 0.1, 0.5, 1.0)
@@ -120,6 +122,8 @@ def passes(trouble: Exception) -> bool:
         return False
     if connection.vendor == "sqlite":
         return "locked" in str(trouble)
+    if getattr(trouble.__cause__, "sqlstate", None) in ENDED:
+        return True  # Django has a new session by now, which is usable
     return not isinstance(trouble, InternalError) or not connection.is_usable()
 
 
