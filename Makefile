@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 # For example PYTEST_ARGS="-n 2", GUARDS="unknown-setting" and BENCH="scheduler permits".
-# As many workers as there are cores.
+# As many workers as there are cores; twice as many where tests mostly wait for a server.
 PYTEST_ARGS ?= -n auto
+PYTEST_ARGS_SERVER ?= -n $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 GUARDS ?=
 BENCH ?=
 
@@ -14,6 +15,7 @@ BASE := $(VENV)/.base-$(SUM)
 DEV := $(VENV)/.dev-$(SUM)
 INSTALL := $(PYTHON) -m pip --python $(PY) install --quiet --disable-pip-version-check --require-hashes
 PYTEST := $(PY) -m pytest $(PYTEST_ARGS)
+PYTEST_SERVER := $(PY) -m tests.postgres -- $(PY) -m pytest $(PYTEST_ARGS_SERVER)
 LONG := tests/contract/test_live_cohorts.py tests/faults
 COVERED := --cov --cov-report= --cov-fail-under=0
 
@@ -56,7 +58,7 @@ serve: $(BASE)
 test: $(DEV)
 	@$(PY) -m coverage erase
 	$(PYTEST) $(COVERED)
-	$(PY) -m tests.postgres -- $(PYTEST) $(COVERED) --cov-append -m both_databases
+	$(PYTEST_SERVER) $(COVERED) --cov-append -m both_databases
 	@$(PY) -m coverage report --skip-covered
 	@$(PY) -m coverage report --skip-covered --include='engine/core/*,cohorts/rules.py' --fail-under=100
 
@@ -81,7 +83,7 @@ bench: $(BASE)
 # takes its time beside a live run or under faults, on both databases.
 soak: $(DEV)
 	$(PYTEST) --hypothesis-profile=soak --timeout=1800 tests/core tests/runtime $(LONG)
-	$(PY) -m tests.postgres -- $(PYTEST) --hypothesis-profile=soak --timeout=1800 $(LONG)
+	$(PYTEST_SERVER) --hypothesis-profile=soak --timeout=1800 $(LONG)
 
 requirements: $(DEV)
 	$(PY) -m uv pip compile --quiet --python-version 3.11 --generate-hashes --custom-compile-command 'make requirements' requirements.in -o requirements.txt
