@@ -2,9 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 # For example PYTEST_ARGS="-n 2", GUARDS="unknown-setting" and BENCH="scheduler permits".
-# As many workers as there are cores; twice as many where tests mostly wait for a server.
+# As many workers as there are cores, and twice as many where tests mostly wait for a server.
 PYTEST_ARGS ?= -n auto
-PYTEST_ARGS_SERVER ?= -n $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 GUARDS ?=
 BENCH ?=
 
@@ -15,7 +14,8 @@ BASE := $(VENV)/.base-$(SUM)
 DEV := $(VENV)/.dev-$(SUM)
 INSTALL := $(PYTHON) -m pip --python $(PY) install --quiet --disable-pip-version-check --require-hashes
 PYTEST := $(PY) -m pytest $(PYTEST_ARGS)
-PYTEST_SERVER := $(PY) -m tests.postgres -- $(PY) -m pytest $(PYTEST_ARGS_SERVER)
+TWICE := -n $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
+PYTEST_SERVER := $(PY) -m tests.postgres -- $(PYTEST) $(if $(filter file,$(origin PYTEST_ARGS)),$(TWICE))
 LONG := tests/contract/test_live_cohorts.py tests/faults
 COVERED := --cov --cov-report= --cov-fail-under=0
 
