@@ -44,8 +44,8 @@ async def _notice(scene: Scene, log: TurnLog, work: tuple[Work, ...]) -> tuple[T
     """Remember, discover, scan and activate; return what is to be answered.
 
     Scan and activate share one view, and bank, invitations and cursor are one effect: handed in
-    at once if a call was made for it, or an invitation settled, which a later topology might
-    permit. Channels are joined before that view: its cursor would pass over what was said there.
+    at once if a call was made for it. Channels are joined before that view: its cursor would pass
+    over what was said there.
     """
     draining = scene.rules.draining
     known: tuple[Effect, ...] = await remember(scene)
@@ -60,7 +60,7 @@ async def _notice(scene: Scene, log: TurnLog, work: tuple[Work, ...]) -> tuple[T
     activated = activate(scene)
     todo = tasks(scene, activated.taken)
     log.keep(_noticed(scene, await scan(scene, seen), activated))
-    if log.owes_calls or activated.dealt:
+    if log.owes_calls:
         await log.hand_in(())
     return todo
 
