@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import django
 
-from benchmarks.parts.database import fresh_database, url
+from benchmarks.parts.database import fresh_database
 from benchmarks.parts.measuring import Table, duration, run, times
 from benchmarks.parts.society import make_society
 from benchmarks.parts.talking import talk
@@ -80,7 +80,9 @@ def _in_own_process(*words: str) -> Any:
 def _fill(n_agents: int, n_messages: int) -> tuple[str, dict[str, Any]]:
     with fresh_database() as name:
         make_society(n_agents=n_agents, cohort_size=20, n_messages=n_messages)
-        os.environ["DATABASE_URL"] = url()
+        from tests.doors import database_url
+
+        os.environ["DATABASE_URL"] = database_url()
         return name, {what: _in_own_process(what) for what in (EXPORT, RESUME)}
 
 

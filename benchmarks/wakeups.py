@@ -16,10 +16,11 @@ from engine.core.claims import Budget, Claims
 from engine.core.config import RunConfig
 from engine.core.draft import Concern
 from engine.core.participation import Rules
-from engine.core.records import AgentSpec, AgentState, Channel, Root, Status, Visibility
+from engine.core.records import AgentState, Channel, Root, Visibility
 from engine.core.scheduler import Place, Scheduler
 from engine.core.world import World
 from engine.loop.watch import Watch
+from tests.runtime.society import make_agent
 
 N_AGENTS, N_AGENTS_SMALL = 10_000, 200
 START = datetime(2026, 3, 2, tzinfo=UTC)
@@ -127,26 +128,12 @@ def _world(n_agents: int, n_cohorts: int) -> World:
     channel = Channel(id=CHANNEL, name="general", topic="", visibility=Visibility.PUBLIC)
     world = World(
         gate=gate,
-        agents={agent: _agent(agent) for agent in agents},
+        agents={agent: make_agent(agent) for agent in agents},
         channels={CHANNEL: channel},
         subscriptions=dict.fromkeys(agents, (CHANNEL,)),
     )
     world.rebuild_caches()
     return world
-
-
-def _agent(number: int) -> AgentSpec:
-    return AgentSpec(
-        id=number,
-        slug=f"a{number}",
-        bot_name=f"Bot{number}",
-        represents=f"House {number}",
-        public_profile="",
-        private_instructions="",
-        interests="",
-        status=Status.ACTIVE,
-        version=1,
-    )
 
 
 if __name__ == "__main__":

@@ -7,27 +7,21 @@ to others for a moment after one of them has written.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.parts.database import fresh_database, url
+from benchmarks.parts.database import fresh_database
 from benchmarks.parts.measuring import Table, duration, percentile, run, times
 
 if TYPE_CHECKING:
     from django.test import Client
 
-ROOT = Path(__file__).parents[1]
 EVERY_SECONDS = 0.05
 #: Saves that come first and do not count.
 N_FIRST = 10
 N_AGENTS, N_COHORTS = 30, 5
-RUN = (sys.executable, "-m", "tests.faults.faulty_run", "answers=0", "--quiet")
 SETTINGS = {
     "daily_posts": 1000,
     "unreviewed_proposals": 1000,
@@ -113,17 +107,14 @@ def _saves(client: Client, n_saves: int) -> list[float]:
 def _run() -> Iterator[Callable[[], float]]:
     """Let a run of another process write meanwhile; give what tells its turns per second."""
     from engine.models import Message, Turn
+    from tests.doors import faulty_run
 
-    others = os.environ | {"DATABASE_URL": url()}
-    with subprocess.Popen(RUN, cwd=ROOT, env=others, stdout=subprocess.DEVNULL) as process:
-        try:
-            while not Message.objects.exists():
-                assert process.poll() is None
-                time.sleep(0.05)
-            start, n_before = time.perf_counter(), Turn.objects.count()
-            yield lambda: (Turn.objects.count() - n_before) / (time.perf_counter() - start)
-        finally:
-            process.terminate()
+    with faulty_run("answers=0", "--quiet") as process:
+        while not Message.objects.exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        start, n_before = time.perf_counter(), Turn.objects.count()
+        yield lambda: (Turn.objects.count() - n_before) / (time.perf_counter() - start)
 
 
 if __name__ == "__main__":

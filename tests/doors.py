@@ -158,21 +158,21 @@ def manage(*words: str, **more: str) -> Told:
 @contextmanager
 def managing(*words: str, **more: str) -> Iterator[subprocess.Popen[str]]:
     """Start a command of `manage.py`; what is left of it at the end is killed."""
-    with _process(*MANAGE, *words, **more) as process:
+    with own_process(*MANAGE, *words, **more) as process:
         yield process
 
 
 @contextmanager
 def eager_run(*words: str) -> Iterator[subprocess.Popen[str]]:
     """Start `runsim` with a model that never tires of talking."""
-    with _process(sys.executable, "-m", "tests.eager_run", *words) as process:
+    with own_process(sys.executable, "-m", "tests.eager_run", *words) as process:
         yield process
 
 
 @contextmanager
 def faulty_run(fault: str, *words: str, **more: str) -> Iterator[subprocess.Popen[str]]:
     """Start `runsim` with the same model and a fault: a name of `tests.faults.faulty_run`."""
-    with _process(
+    with own_process(
         sys.executable, "-m", "tests.faults.faulty_run", fault, *words, **more
     ) as process:
         yield process
@@ -181,19 +181,20 @@ def faulty_run(fault: str, *words: str, **more: str) -> Iterator[subprocess.Pope
 @contextmanager
 def signalled_run(*words: str) -> Iterator[subprocess.Popen[str]]:
     """Start `runsim` that gets a signal at a moment: the first two words."""
-    with _process(sys.executable, "-m", "tests.signalled_run", *words) as process:
+    with own_process(sys.executable, "-m", "tests.signalled_run", *words) as process:
         yield process
 
 
 @contextmanager
 def noted_run(file: str, *words: str, **more: str) -> Iterator[subprocess.Popen[str]]:
     """Start `runsim` whose model writes a byte to a file as each call arrives."""
-    with _process(sys.executable, "-m", "tests.noted_run", file, *words, **more) as process:
+    with own_process(sys.executable, "-m", "tests.noted_run", file, *words, **more) as process:
         yield process
 
 
 @contextmanager
-def _process(*command: str, **more: str) -> Iterator[subprocess.Popen[str]]:
+def own_process(*command: str, **more: str) -> Iterator[subprocess.Popen[str]]:
+    """Start a command that finds this test's database; what is left of it at the end is killed."""
     process = subprocess.Popen(
         command,
         cwd=ROOT,

@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from urllib.parse import quote
 
 import django
 from django.core.management import call_command
@@ -38,18 +37,6 @@ def fresh_database() -> Iterator[str]:
             call_command("migrate", verbosity=0)
         left.callback(_close)
         yield _name_and_version()
-
-
-def url() -> str:
-    """Return the address of the database in use, for another process."""
-    from django.db import connection
-
-    stored = connection.settings_dict
-    if connection.vendor == "sqlite":
-        return f"sqlite:///{stored['NAME']}"
-    user, password = quote(stored["USER"]), quote(stored["PASSWORD"])
-    where = f"{stored['HOST']}:{stored['PORT']}"
-    return f"postgres://{user}:{password}@{where}/{stored['NAME']}"
 
 
 def _make_in_server(left: ExitStack) -> None:

@@ -29,7 +29,8 @@ EMPTY_REST_SECONDS = (5.0, 15.0, 30.0)
 class RunConfig:
     """The settings of a run; names, units and defaults as in docs/operations.md.
 
-    In `time_zone` a new day of posts begins at midnight. `max_nano_usd`, `max_calls`, `max_turns` and `max_minutes` are None when unlimited.
+    In `time_zone` a new day of posts begins at midnight. `max_nano_usd`, `max_calls`, `max_turns`
+    and `max_minutes` are None when unlimited.
     """
 
     policy: str = "open"

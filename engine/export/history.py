@@ -6,7 +6,6 @@ They are read as columns, not as objects, and come out in the order of their key
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from django.db.models import Exists, ExpressionWrapper, F, Field, OuterRef
@@ -14,6 +13,7 @@ from django.db.models.functions import Coalesce
 
 from engine.export import schema
 from engine.models import LlmCall, Message, Turn
+from engine.store.database.times import aware
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,13 +28,6 @@ def _as_driven(column: str) -> ExpressionWrapper[F]:
     """Return a column as the database's driver gives it: what Django makes of times and objects
     takes longer than all the rest of a line."""
     return ExpressionWrapper(F(column), output_field=Field())
-
-
-def _aware(moment: datetime | str) -> datetime:
-    """Return a time as the driver gave it; SQLite's have no zone, and are text if computed."""
-    if isinstance(moment, str):
-        moment = datetime.fromisoformat(moment)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 _TURN = (
@@ -103,8 +96,8 @@ def turn_rows(scope: Scope) -> Iterator[schema.TurnRow]:
             run=run,
             number=number,
             agent=scope.slugs[agent],
-            selected_at=_aware(selected_at),
-            finished_at=None if finished_at is None else _aware(finished_at),
+            selected_at=aware(selected_at),
+            finished_at=None if finished_at is None else aware(finished_at),
             waited_seconds=waited,
             outcome=outcome,
             llm_calls=llm_calls,
@@ -134,7 +127,7 @@ def message_rows(scope: Scope) -> Iterator[schema.MessageRow]:
             person=person or None,
             is_bot=is_bot,
             text=text,
-            committed_at=_aware(at),
+            committed_at=aware(at),
             run=run,
             turn=turn,
         )

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
@@ -21,12 +19,14 @@ from engine.management.commands.runsim import LIVE
 from engine.models import RunControl, RunLease
 from engine.store.database.loading import load
 from engine.store.database.mail import read_mail
-from tests.doors import ROOT, Told, environment
+from tests.doors import Told, own_process
 from tests.faults import last_words
 from tests.faults.containment import unexported
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    import subprocess
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from engine.core.world import World
@@ -141,28 +141,15 @@ class Drivers:
             if process.returncode != LIVE or time.monotonic() > give_up_at:
                 return Told(code=process.returncode, out=out, err=err)
 
-    @contextmanager
-    def _driver(self, kill: Kill, *words: str) -> Iterator[subprocess.Popen[str]]:
+    def _driver(self, kill: Kill, *words: str) -> AbstractContextManager[subprocess.Popen[str]]:
         """Start a driver; what is left of it at the end is killed."""
         self._words.unlink(missing_ok=True)
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "tests.faults.killed_run"),
-                *(kill.place, str(kill.commit_no), str(self._words)),
-                *("--simulation", self._simulation.name, "--quiet", "--json", *words),
-            ],
-            cwd=ROOT,
-            env=environment(SIM_LEASE_RENEW_SECONDS="1"),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+        return own_process(
+            *(sys.executable, "-m", "tests.faults.killed_run"),
+            *(kill.place, str(kill.commit_no), str(self._words)),
+            *("--simulation", self._simulation.name, "--quiet", "--json", *words),
+            SIM_LEASE_RENEW_SECONDS="1",
         )
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.communicate()
 
     def _live_beside(self, process: subprocess.Popen[str], kill: Kill) -> None:
         """Act as people do, whenever the driver has got on or found nothing to do, until it is

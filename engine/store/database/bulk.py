@@ -7,13 +7,13 @@ cost several times what the database itself takes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection
 
 from engine.store.database.session import quick_cursor
+from engine.store.database.times import sqlite_time
 
 if TYPE_CHECKING:
     from django.db import models
@@ -100,11 +100,5 @@ def _adapter(field: models.Field[object, object]) -> Adapter | None:
     if kind == "JSONField":
         return lambda value: connection.ops.adapt_json_value(value, None)
     if kind in {"DateTimeField", "DateField"} and connection.vendor == "sqlite":
-        return _sqlite_time if kind == "DateTimeField" else str
+        return sqlite_time if kind == "DateTimeField" else str
     return None
-
-
-def _sqlite_time(moment: object) -> str:
-    """Return a time as Django keeps it in SQLite: in UTC, without saying so."""
-    assert isinstance(moment, datetime)
-    return str(moment.astimezone(UTC).replace(tzinfo=None))

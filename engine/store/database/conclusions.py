@@ -6,13 +6,13 @@ a memory does not know yet.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from django.db import connection
 
 from engine.core.records import PairHistory, Talk
 from engine.models import Channel, Decision, Memory, Thread
+from engine.store.database.times import aware
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,13 +66,7 @@ def pair_histories(simulation: int) -> Iterator[tuple[tuple[int, int], PairHisto
     with connection.cursor() as cursor:
         cursor.execute(_PAIRS, [simulation])
         for low, high, seq, at, n_barren in cursor.fetchall():
-            closed_at = at if connection.vendor == "postgresql" else _as_time(at)
-            yield (low, high), PairHistory(closed_seq=seq, closed_at=closed_at, n_barren=n_barren)
-
-
-def _as_time(stored: str) -> datetime:
-    """Return a time as SQLite keeps it."""
-    return datetime.fromisoformat(stored).replace(tzinfo=UTC)
+            yield (low, high), PairHistory(closed_seq=seq, closed_at=aware(at), n_barren=n_barren)
 
 
 def untold_talks(simulation: int) -> Iterator[tuple[int, Talk]]:

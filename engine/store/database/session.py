@@ -61,13 +61,14 @@ def ready_connection() -> None:
     connect anew for every group (3 ms on PostgreSQL). Nor is anything logged that it asks: with
     DEBUG on, that takes longer than to answer it.
     """
-    _log_nothing(connections[DEFAULT_DB_ALIAS])
     connection.close_at = None
     close_old_connections()
     connection.close_if_health_check_failed()
     connection.ensure_connection()
-    if connection.vendor == "postgresql" and connection.connection is not _thread.session:
-        _bound_waits()
+    if connection.connection is not _thread.session:
+        _log_nothing(connections[DEFAULT_DB_ALIAS])
+        if connection.vendor == "postgresql":
+            _bound_waits()
         _thread.session = connection.connection
 
 

@@ -7,18 +7,19 @@ to build them anew would cost several times what they do.
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from engine.models import Memory, Message
-from engine.ports.store import StoredMessage, Texts
+from engine.ports.store import Texts
+from engine.store.database.rows import stored_message
 from engine.store.database.session import quick_cursor
+from engine.store.database.times import aware
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
-    from engine.ports.store import Wanted
+    from engine.ports.store import StoredMessage, Wanted
 
 Segment = tuple[int, int | None]
 
@@ -27,6 +28,7 @@ MEMORIES = Memory._meta.db_table
 #: How many rows one statement names: SQLite bounds the values of a statement.
 MOST_ROWS = 200
 
+# As `rows.STORED` has them: `r` is the root of `m`.
 _COLUMNS = """m.seq, m.channel_id, r.seq, m.ordinal, m.author_id, m.person, m.is_bot, m.text,
     m.committed_at"""
 _BY_SEQ = f"""
@@ -163,15 +165,5 @@ def _rows(
 
 
 def _message(row: tuple[Any, ...]) -> StoredMessage:
-    seq, channel, root, ordinal, author, person, is_bot, text, at = row
-    return StoredMessage(
-        seq=seq,
-        channel=channel,
-        root=root,
-        ordinal=ordinal,
-        author=author,
-        person=person,
-        is_bot=bool(is_bot),
-        text=text,
-        at=at if at.tzinfo else at.replace(tzinfo=UTC),
-    )
+    *named, is_bot, text, at = row
+    return stored_message((*named, bool(is_bot), text, aware(at)))

@@ -1,0 +1,18 @@
+"""Times as SQLite keeps them: text in UTC that does not say so. PostgreSQL's need no care."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def sqlite_time(moment: object) -> str:
+    """Return a time as Django writes it there."""
+    assert isinstance(moment, datetime)
+    return str(moment.astimezone(UTC).replace(tzinfo=None))
+
+
+def aware(moment: datetime | str) -> datetime:
+    """Return a time as a database's driver gave it: SQLite's has no zone, and is text if computed."""
+    if isinstance(moment, str):
+        moment = datetime.fromisoformat(moment)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
