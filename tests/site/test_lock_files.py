@@ -26,9 +26,19 @@ QUICK = ("--until-idle", "--seed", "1", "--clock", "virtual", "--json")
 
 def lock_files() -> list[str]:
     """Return what stands beside the database for drivers, by simulation and token."""
+    return sorted(file.name.partition(".driver-")[2] for file in _files())
+
+
+def _files() -> Iterator[Path]:
     database = Path(connection.settings_dict["NAME"])
-    files = database.parent.glob(f"{database.name}.driver-*")
-    return sorted(file.name.partition(".driver-")[2] for file in files)
+    return database.parent.glob(f"{database.name}.driver-*")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_by_others() -> None:
+    """A driver that another test has killed leaves its file until the next start of its simulation."""
+    for file in _files():
+        file.unlink()
 
 
 def test_lock_file_goes_with_its_driver() -> None:
