@@ -134,8 +134,13 @@ class _Findings:
             self.waits_for[refusal.waits_for] = None
 
 
-def standing(world: World, agent: int, now: datetime, rules: Rules) -> Standing:
-    """Judge where an agent that is not in flight stands now."""
+def standing(
+    world: World, agent: int, now: datetime, rules: Rules, *, briefly: bool = False
+) -> Standing:
+    """Judge where an agent that is not in flight stands now.
+
+    `briefly`, whoever owes something is not looked at any further: it has work, if not all of it.
+    """
     spec = world.agents.get(agent)
     if spec is None or spec.status is not Status.ACTIVE:
         return Standing(out=True, why="left" if spec is None else str(spec.status))
@@ -149,7 +154,7 @@ def standing(world: World, agent: int, now: datetime, rules: Rules) -> Standing:
         return Standing(due_at=spent.until, out=benched, why=spent.reason)
     found = _Findings()
     _find_owed(world, agent, found)
-    if not rules.draining:
+    if not rules.draining and not (briefly and found.work):
         _find_new(world, agent, now, rules, found)
     return Standing(
         work=tuple(found.work),

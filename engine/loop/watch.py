@@ -56,13 +56,14 @@ class Watch:
 
     # --- asking ----------------------------------------------------------------------------------
 
-    def standing(self, agent: int, now: datetime) -> Standing:
-        """Judge one agent, the rests of its own included."""
+    def standing(self, agent: int, now: datetime, *, briefly: bool = False) -> Standing:
+        """Judge one agent, the rests of its own included; `briefly`, perhaps not all its work."""
         retry_at = self._retries.get(agent)
         if retry_at is not None and now < retry_at:
             return Standing(due_at=retry_at, why="backoff")
-        found = standing(self._world, agent, now, self._rules)
         nap = self._naps.get(agent)
+        briefly = briefly and nap is None
+        found = standing(self._world, agent, now, self._rules, briefly=briefly)
         if nap is None or not found.work:
             return found
         if agent not in self._stirred:
@@ -85,7 +86,7 @@ class Watch:
         """Put an agent where it belongs now; one in flight is judged when its turn is over."""
         if self._is_in_flight(agent):
             return None
-        found = self.standing(agent, now)
+        found = self.standing(agent, now, briefly=True)
         self.settle(agent, found, now)
         return found
 

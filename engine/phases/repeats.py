@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,19 +12,59 @@ RECENT = 20
 #: Two texts are nearly equal when this share of their runs of three words is the same.
 NEARLY = 0.8
 
-_WORD = re.compile(r"\w+")
-
 
 def repeats(draft: str, earlier: Iterable[str]) -> bool:
-    """Tell whether a draft is nearly equal to one of the earlier texts."""
-    runs = _runs(draft)
-    return any(_alike(runs, _runs(text)) for text in earlier)
+    """Tell whether a draft is nearly equal to one of the earlier texts.
+
+    What is new is in none of them, which is seen at a glance at all; only then each is compared.
+    """
+    texts = tuple(earlier)
+    runs = _runs(_words(draft))
+    if not _nearly_all(runs, _words("\n".join(texts))):
+        return False
+    return any(_alike(runs, _words(text)) for text in texts)
 
 
-def _alike(one: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]) -> bool:
-    return len(one & other) >= NEARLY * len(one | other)
+def _nearly_all(runs: frozenset[str], words: list[str]) -> bool:
+    """Tell whether so many of the runs are found among the words as nearly equal texts share."""
+    text = _line(words)
+    n_missing, most_missing = 0, (1 - NEARLY) * len(runs)
+    for run in runs:
+        if run not in text:
+            n_missing += 1
+            if n_missing > most_missing:
+                return False
+    return True
 
 
-def _runs(text: str) -> frozenset[tuple[str, ...]]:
-    words = _WORD.findall(text.lower())
-    return frozenset(zip(words, words[1:], words[2:], strict=False)) or frozenset({tuple(words)})
+def _alike(runs: frozenset[str], words: list[str]) -> bool:
+    if not _nearly_all(runs, words):
+        return False
+    others = _runs(words)
+    return len(runs & others) >= NEARLY * len(runs | others)
+
+
+def _runs(words: list[str]) -> frozenset[str]:
+    """Return the runs of three words, each as it stands in `_line`; of fewer words, all."""
+    runs = zip(words, words[1:], words[2:], strict=False)
+    return frozenset(map(_line, runs)) or frozenset({_line(words)})
+
+
+def _line(words: Iterable[str]) -> str:
+    return " ".join(("", *words, ""))
+
+
+def _words(text: str) -> list[str]:
+    return text.lower().translate(_APART).split()
+
+
+class _Apart(dict[int, int]):
+    """For `str.translate`: letters, digits and `_` stay, what is between words becomes a space."""
+
+    def __missing__(self, code: int) -> int:
+        letter = chr(code)
+        self[code] = code if letter.isalnum() or letter == "_" else ord(" ")
+        return self[code]
+
+
+_APART = _Apart()

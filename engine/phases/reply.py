@@ -17,6 +17,8 @@ from engine.ports.llm import LlmPhase, Move, ReplyContext, Stage, Tier, Written
 from engine.ports.store import Wanted
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from engine.core.records import Root, Thread
     from engine.phases.scene import Scene
     from engine.ports.store import StoredMessage, Texts
@@ -77,8 +79,7 @@ async def reply(scene: Scene, todo: tuple[Task, ...]) -> tuple[Effect, ...]:
             n_recent=RECENT,
         )
     )
-    writing = (_answer(scene, task, texts) for task in todo)
-    drafts = await asyncio.gather(*writing, return_exceptions=True)
+    drafts = await _drafts([_answer(scene, task, texts) for task in todo])
     effects: list[Effect] = []
     failures: list[BaseException] = []
     for task, draft in zip(todo, drafts, strict=True):
@@ -96,6 +97,16 @@ async def reply(scene: Scene, todo: tuple[Task, ...]) -> tuple[Effect, ...]:
     if failures:
         raise Unfinished(tuple(effects), failures[0]) from failures[0]
     return tuple(effects)
+
+
+async def _drafts(writing: list[Coroutine[None, None, Effect]]) -> list[Effect | BaseException]:
+    """Return what each came to; the one of most turns needs no task of its own."""
+    if len(writing) > 1:
+        return await asyncio.gather(*writing, return_exceptions=True)
+    try:
+        return [await writing[0]]
+    except Exception as error:  # noqa: BLE001 (whatever failed, the others' answers are handed in)
+        return [error]
 
 
 class Unfinished(Exception):

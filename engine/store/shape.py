@@ -6,7 +6,6 @@ text; SQLite takes both), so it is decided once, for all stores alike.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from engine.core.errors import RowRefused
@@ -21,9 +20,11 @@ if TYPE_CHECKING:
 def check_shape(group: Group) -> None:
     """Raise `RowRefused` if a row stands twice in the group, or a text holds a NUL."""
     for table, keys in _keys(group):
-        twice = [key for key, n in Counter(keys).items() if n > 1]
-        if twice:
-            raise RowRefused(f"{table} {twice[0]} stands twice in one group")
+        seen: set[Hashable] = set()
+        for key in keys:
+            if key in seen:
+                raise RowRefused(f"{table} {key} stands twice in one group")
+            seen.add(key)
     for text in _texts(group):
         if not is_storable(text):
             raise RowRefused("a text holds a NUL or half a surrogate pair, which no row may")

@@ -61,11 +61,13 @@ class TurnLog:
         calls = self._calls.take_records()
         refused = tuple(self._scene.refused)
         self._scene.refused.clear()
-        record = replace(
-            self.record,
-            n_gate_filtered=self._scene.n_gate_filtered,
-            detail=storable(detail) or self.record.detail,
-        )
+        record = self.record
+        if detail or record.n_gate_filtered != self._scene.n_gate_filtered:
+            record = replace(
+                record,
+                n_gate_filtered=self._scene.n_gate_filtered,
+                detail=storable(detail) or record.detail,
+            )
         answered = False
 
         def told(answer: Answer) -> None:

@@ -108,6 +108,15 @@ def test_debt_is_work() -> None:
     assert judge(facts).work == ()
 
 
+def test_brief_look_ends_at_a_debt() -> None:
+    facts = quiet(joined=False)
+    add_thread(facts, 1, opener=2, partner=1)
+    assert judge(facts).work == (Work.DEBT, Work.DISCOVER)
+    assert standing(facts, 1, AT, rules(), briefly=True).work == (Work.DEBT,)
+    facts.threads[1] = replace(facts.threads[1], last_agent=1)
+    assert standing(facts, 1, AT, rules(), briefly=True) == judge(facts)
+
+
 def test_channel_to_join_is_work() -> None:
     facts = quiet(joined=False)
     assert judge(facts).work == (Work.DISCOVER,)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.core.effects import TurnOutcome
 from engine.core.errors import TransientLlmError, UnusableAnswer
@@ -211,6 +214,25 @@ def test_repeats_compares_runs_of_three_words(text: str, *, is_repeated: bool) -
 def test_repeats_compares_texts_of_a_word_or_two_whole() -> None:
     assert repeats("Yes please", ["yes, please"])
     assert not repeats("Yes please", ["no thanks"])
+    assert not repeats("Yes please", ["Oh yes please"])
+
+
+WORDS = st.lists(st.sampled_from(["a", "b", "Ç", "d_1", "一"]), max_size=9)
+TEXTS = st.builds(lambda words, gap: gap.join(words), WORDS, st.sampled_from([" ", ", ", "–\n"]))
+
+
+@given(TEXTS, st.lists(TEXTS, max_size=4))
+def test_repeats_finds_what_comparing_all_runs_of_all_texts_finds(
+    draft: str, earlier: list[str]
+) -> None:
+    def runs(text: str) -> set[tuple[str, ...]]:
+        words = re.findall(r"\w+", text.lower())
+        return set(zip(words, words[1:], words[2:], strict=False)) or {tuple(words)}
+
+    def share(text: str) -> float:
+        return len(runs(draft) & runs(text)) / len(runs(draft) | runs(text))
+
+    assert repeats(draft, earlier) == any(share(text) >= 0.8 for text in earlier)
 
 
 # --- reply -----------------------------------------------------------------------------------------

@@ -203,9 +203,11 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the agents that are judged from now on, as they are."""
     seen: list[int] = []
 
-    def counted(facts: World, agent: int, now: datetime, judged_by: Rules) -> Standing:
+    def counted(
+        facts: World, agent: int, now: datetime, judged_by: Rules, *, briefly: bool
+    ) -> Standing:
         seen.append(agent)
-        return standing(facts, agent, now, judged_by)
+        return standing(facts, agent, now, judged_by, briefly=briefly)
 
     monkeypatch.setattr("engine.loop.watch.standing", counted)
     return seen

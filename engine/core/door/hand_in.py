@@ -89,26 +89,22 @@ def _enter(draft: Draft, effect: Effect) -> Result:
 def _record(draft: Draft, hand_in: HandIn, results: tuple[Result, ...]) -> TurnRecord:
     """Return the turn's row as it stands after this hand-in; at its end also the agent's state."""
     assert hand_in.turn is not None
-    reasons = Counter(dict(hand_in.turn.rejected))
+    before, ends = hand_in.turn, hand_in.ends
+    reasons = Counter(dict(before.rejected))
     reasons.update(hand_in.refused)
     reasons.update(result.reason for result in results if isinstance(result, Rejected))
-    turn = replace(
-        hand_in.turn,
-        n_llm_calls=hand_in.turn.n_llm_calls + len(hand_in.calls),
-        n_committed=hand_in.turn.n_committed
-        + sum(isinstance(result, Committed) for result in results),
+    n_llm_calls = before.n_llm_calls + len(hand_in.calls)
+    n_committed = before.n_committed + sum(isinstance(result, Committed) for result in results)
+    if ends is TurnOutcome.WORKED and not n_committed and not n_llm_calls:
+        ends = TurnOutcome.NOTHING
+    state = draft.state(before.agent)
+    ended_at = state.ended_at if ends is None else draft.now
+    draft.set_state(before.agent, replace(state, last_selected=before.number, ended_at=ended_at))
+    return replace(
+        before,
+        finished_at=before.finished_at if ends is None else draft.now,
+        outcome=ends or before.outcome,
+        n_llm_calls=n_llm_calls,
+        n_committed=n_committed,
         rejected=tuple(sorted(reasons.items())),
     )
-    state = replace(draft.state(turn.agent), last_selected=turn.number)
-    if hand_in.ends is not None:
-        turn = replace(turn, finished_at=draft.now, outcome=_outcome(hand_in.ends, turn))
-        state = replace(state, ended_at=draft.now)
-    draft.set_state(turn.agent, state)
-    return turn
-
-
-def _outcome(ends: TurnOutcome, turn: TurnRecord) -> TurnOutcome:
-    """A turn that worked for nothing did nothing."""
-    if ends is TurnOutcome.WORKED and not turn.n_committed and not turn.n_llm_calls:
-        return TurnOutcome.NOTHING
-    return ends

@@ -166,15 +166,13 @@ def _speak(draft: Draft, effect: Reply, root: Root, thread: Thread, text: str, *
     side = thread.side(agent)
     assert side is not None  # the caller has given it one
     thread = threads.with_side(
-        replace(
-            thread,
-            n_agent_messages=thread.n_agent_messages + 1,
-            last_agent=agent,
-            last_agent_ordinal=ordinal,
-            owed_since=draft.now,
-            guidance="",
-        ),
+        thread,
         replace(side, viewed=max(side.viewed, effect.answers_ordinal), misses=0),
+        n_agent_messages=thread.n_agent_messages + 1,
+        last_agent=agent,
+        last_agent_ordinal=ordinal,
+        owed_since=draft.now,
+        guidance="",
     )
     _conclude(draft, effect, thread, seq=seq)
 
@@ -190,12 +188,13 @@ def _conclude(draft: Draft, effect: Reply, thread: Thread, *, seq: int) -> None:
         threads.close(draft, thread, Outcome.NO_PROPOSAL)
         return
     proposes = effect.move is MoveKind.PROPOSE
-    thread = replace(
-        thread,
-        state=ThreadState.PROPOSED if proposes else ThreadState.OPEN,
-        summary_by=effect.agent if proposes else None,
-        summary_seq=seq if proposes else None,
-    )
+    if proposes or thread.state is ThreadState.PROPOSED:
+        thread = replace(
+            thread,
+            state=ThreadState.PROPOSED if proposes else ThreadState.OPEN,
+            summary_by=effect.agent if proposes else None,
+            summary_seq=seq if proposes else None,
+        )
     if thread.n_agent_messages >= draft.config.thread_messages:
         threads.close(draft, thread, Outcome.TIMEOUT)
     elif other is not None and draft.is_out_for_good(other):

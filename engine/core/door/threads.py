@@ -6,7 +6,7 @@ These functions change a draft and judge nothing; the modules beside this one ha
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.core.group import Decision
 from engine.core.records import Outcome, PairHistory, Side, Talk, Thread, ThreadState
@@ -67,11 +67,11 @@ def _two_party(draft: Draft, thread: Thread, *, seq: int) -> Thread:
     )
 
 
-def with_side(thread: Thread, side: Side) -> Thread:
-    """Return the thread with one agent's side replaced."""
+def with_side(thread: Thread, side: Side, **changes: Any) -> Thread:
+    """Return the thread with one agent's side replaced, and other fields changed with it."""
     if thread.opener.agent == side.agent:
-        return replace(thread, opener=side)
-    return replace(thread, partner=side)
+        return replace(thread, opener=side, **changes)
+    return replace(thread, partner=side, **changes)
 
 
 def close(draft: Draft, thread: Thread, outcome: Outcome) -> None:

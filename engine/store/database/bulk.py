@@ -6,8 +6,11 @@ cost several times what the database itself takes.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from functools import cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection
@@ -21,8 +24,6 @@ if TYPE_CHECKING:
 #: The values of a row by column, every column but an automatic key.
 Row = Mapping[str, object]
 Adapter = Callable[[object], object]
-#: So many rows one statement brings to PostgreSQL, which takes 65,535 values at once.
-MOST_ROWS = 500
 
 
 def insert(model: type[models.Model], rows: Sequence[Row]) -> None:
@@ -38,43 +39,64 @@ def upsert(model: type[models.Model], rows: Sequence[Row], *, by: tuple[str, ...
 def _execute(model: type[models.Model], rows: Sequence[Row], ending: str) -> None:
     if not rows:
         return
-    adapters = _adapters(model, connection.vendor)
-    values: list[list[Any]] = [
-        [
-            row[column] if adapt is None or row[column] is None else adapt(row[column])
-            for column, adapt in adapters
-        ]
-        for row in rows
-    ]
-    beginning, places = _insertion(model)
     if connection.vendor == "sqlite":
         with quick_cursor() as cursor:
-            cursor.executemany(f"{beginning} {places} {ending}", values)
+            cursor.executemany(f"{_row_by_row(model)} {ending}", _values(model, rows))
         return
-    # Not by `executemany`: psycopg sends its rows as a pipeline, after which PostgreSQL (15) does
-    # not end a session that is idle in its transaction, and nobody could ever take over from a
-    # driver that was stopped there.
-    for start in range(0, len(values), MOST_ROWS):
-        chunk = values[start : start + MOST_ROWS]
-        rows_of_places = ", ".join([places] * len(chunk))
-        with quick_cursor() as cursor:
-            cursor.execute(
-                f"{beginning} {rows_of_places} {ending}", [one for row in chunk for one in row]
-            )
+    # As one value, whatever their number: so the server compiles one statement for each table. Not
+    # by `executemany`: psycopg sends its rows as a pipeline, after which PostgreSQL (15) does not
+    # end a session that is idle in its transaction, and nobody could ever take over from a driver
+    # that was stopped there.
+    with quick_cursor() as cursor:
+        cursor.execute(f"{_all_at_once(model)} {ending}", [json.dumps(rows, default=_plain)])
+
+
+def _values(model: type[models.Model], rows: Sequence[Row]) -> list[list[Any]]:
+    """Return the rows' values as SQLite takes them, in the order of the columns."""
+    in_order, adapters = itemgetter(*_columns(model)), _adapters(model)
+    values = [list(in_order(row)) for row in rows]
+    for row in values:
+        for place, adapt in adapters:
+            if row[place] is not None:
+                row[place] = adapt(row[place])
+    return values
+
+
+def _plain(value: object) -> str:
+    assert isinstance(value, date)  # or a datetime, which is one
+    return value.isoformat()
 
 
 @cache
 def _columns(model: type[models.Model]) -> tuple[str, ...]:
-    fields = [field for field in model._meta.concrete_fields if field is not model._meta.auto_field]
-    return tuple(str(field.column) for field in fields)
+    return tuple(str(field.column) for field in _fields(model))
+
+
+def _fields(model: type[models.Model]) -> list[models.Field[Any, Any]]:
+    return [field for field in model._meta.concrete_fields if field is not model._meta.auto_field]
 
 
 @cache
-def _insertion(model: type[models.Model]) -> tuple[str, str]:
-    """Return an insertion up to its values, and the places of one row."""
+def _row_by_row(model: type[models.Model]) -> str:
+    """Return SQLite's insertion of one row."""
     columns = _columns(model)
     places = ", ".join(["%s"] * len(columns))
-    return f"INSERT INTO {model._meta.db_table} ({', '.join(columns)}) VALUES", f"({places})"
+    return f"INSERT INTO {model._meta.db_table} ({', '.join(columns)}) VALUES ({places})"
+
+
+@cache
+def _all_at_once(model: type[models.Model]) -> str:
+    """Return PostgreSQL's insertion of all rows of a JSON list."""
+    columns = ", ".join(_columns(model))
+    # Without a length: a text that is too long is refused by its column, not cut here.
+    kinds = ", ".join(
+        f"{field.column} {str(field.db_type(connection)).partition('(')[0]}"
+        for field in _fields(model)
+    )
+    return (
+        f"INSERT INTO {model._meta.db_table} ({columns})"
+        f" SELECT {columns} FROM json_to_recordset(%s::json) AS given ({kinds})"
+    )
 
 
 @cache
@@ -86,19 +108,18 @@ def _replacement(model: type[models.Model], by: tuple[str, ...]) -> str:
 
 
 @cache
-def _adapters(model: type[models.Model], _vendor: str) -> tuple[tuple[str, Adapter | None], ...]:
-    """Return each column with what makes its values fit for the database, None if they are."""
-    fields = {field.column: field for field in model._meta.concrete_fields}
-    return tuple((column, _adapter(fields[column])) for column in _columns(model))
+def _adapters(model: type[models.Model]) -> tuple[tuple[int, Adapter], ...]:
+    """Return the places of values that SQLite does not take as they are, with what adapts."""
+    found = ((place, _adapter(field)) for place, field in enumerate(_fields(model)))
+    return tuple((place, adapt) for place, adapt in found if adapt is not None)
 
 
-def _adapter(field: models.Field[object, object]) -> Adapter | None:
+def _adapter(field: models.Field[Any, Any]) -> Adapter | None:
     """Return what Django's field would make of a value, without what it asks of every value anew."""
-    kind = field.get_internal_type()
-    if kind == "CharField":
-        return str  # members of an enumeration become plain text
-    if kind == "JSONField":
-        return lambda value: connection.ops.adapt_json_value(value, None)
-    if kind in {"DateTimeField", "DateField"} and connection.vendor == "sqlite":
-        return sqlite_time if kind == "DateTimeField" else str
-    return None
+    kinds: dict[str, Adapter] = {
+        "CharField": str,  # members of an enumeration become plain text
+        "JSONField": json.dumps,
+        "DateTimeField": sqlite_time,
+        "DateField": str,
+    }
+    return kinds.get(field.get_internal_type())

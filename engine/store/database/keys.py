@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.db import connection
-
 from engine.core.errors import RowRefused
 from engine.models import Message
+from engine.store.database.session import quick_cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,7 +54,7 @@ class Keys:
         for start in range(0, len(seqs), CHUNK):
             chunk = seqs[start : start + CHUNK]
             places = ", ".join(["%s"] * len(chunk))
-            with connection.cursor() as cursor:
+            with quick_cursor() as cursor:
                 cursor.execute(query.format(places=places), [self._simulation, *chunk])
                 found.update(cursor.fetchall())
         for seq in seqs:

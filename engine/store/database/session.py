@@ -58,13 +58,14 @@ def ready_connection() -> None:
     """Give the thread a connection that works; a good one is kept, whatever its age.
 
     A web process may close its connections after each request; a driver that did so would
-    connect anew for every group (3 ms on PostgreSQL). Nor is anything logged that it asks: with
+    connect anew for every group (3 ms on PostgreSQL). It is asked whether it works once it has
+    failed: the work tells that too, and is done again. Nor is anything logged that it asks: with
     DEBUG on, that takes longer than to answer it.
     """
-    connection.close_at = None
-    close_old_connections()
-    connection.close_if_health_check_failed()
+    if connection.errors_occurred:
+        close_old_connections()
     connection.ensure_connection()
+    connection.close_at = None
     if connection.connection is not _thread.session:
         _log_nothing(connections[DEFAULT_DB_ALIAS])
         if connection.vendor == "postgresql":

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from django.db import connection
+
 from engine.models import Memory, Message
 from engine.ports.store import Texts
 from engine.store.database.rows import stored_message
@@ -28,6 +30,9 @@ MEMORIES = Memory._meta.db_table
 #: How many rows one statement names: SQLite bounds the values of a statement.
 MOST_ROWS = 200
 
+# Each `%s` is the simulation. A subquery names it too, and not `m`'s: PostgreSQL then asks it once
+# for each that is wanted, and not for every row of `m`.
+
 # As `rows.STORED` has them: `r` is the root of `m`.
 _COLUMNS = """m.seq, m.channel_id, r.seq, m.ordinal, m.author_id, m.person, m.is_bot, m.text,
     m.committed_at"""
@@ -44,23 +49,35 @@ _ANSWERS = f"""
     JOIN {MESSAGES} m ON m.root_id = r.id
         AND m.ordinal > wanted.after AND m.ordinal <= wanted.upto
 """
-_LATEST = f"""
+# PostgreSQL keeps the plan that it made when the table was small: this one goes by the index then.
+LATEST = {
+    "postgresql": f"""
+    WITH wanted (agent) AS (VALUES {{places}})
+    SELECT wanted.agent, m.text FROM wanted CROSS JOIN LATERAL (
+        SELECT n.seq, n.text FROM {MESSAGES} n WHERE n.simulation_id = %s
+        AND n.author_id = wanted.agent AND n.seq IS NOT NULL
+        ORDER BY n.seq DESC LIMIT {{number}}
+    ) m
+    ORDER BY wanted.agent, m.seq
+    """,
+    "sqlite": f"""
     WITH wanted (agent) AS (VALUES {{places}})
     SELECT wanted.agent, m.text FROM wanted
     JOIN {MESSAGES} m ON m.simulation_id = %s AND m.author_id = wanted.agent
         AND m.seq > coalesce((
-            SELECT n.seq FROM {MESSAGES} n WHERE n.simulation_id = m.simulation_id
+            SELECT n.seq FROM {MESSAGES} n WHERE n.simulation_id = %s
             AND n.author_id = wanted.agent AND n.seq IS NOT NULL
             ORDER BY n.seq DESC LIMIT 1 OFFSET {{number}}
         ), 0)
     ORDER BY wanted.agent, m.seq
-"""
+    """,
+}
 _PUBLIC_MEMORIES = f"""
     WITH wanted (agent) AS (VALUES {{places}})
     SELECT m.agent_id, m.channel_id, m.text FROM wanted
     JOIN {MEMORIES} m ON m.simulation_id = %s AND m.agent_id = wanted.agent
         AND m.channel_id IS NULL AND m.version = (
-            SELECT max(n.version) FROM {MEMORIES} n WHERE n.simulation_id = m.simulation_id
+            SELECT max(n.version) FROM {MEMORIES} n WHERE n.simulation_id = %s
             AND n.agent_id = wanted.agent AND n.channel_id IS NULL
         )
 """
@@ -69,7 +86,7 @@ _PRIVATE_MEMORIES = f"""
     SELECT m.agent_id, m.channel_id, m.text FROM wanted
     JOIN {MEMORIES} m ON m.simulation_id = %s AND m.agent_id = wanted.agent
         AND m.channel_id = wanted.channel AND m.version = (
-            SELECT max(n.version) FROM {MEMORIES} n WHERE n.simulation_id = m.simulation_id
+            SELECT max(n.version) FROM {MEMORIES} n WHERE n.simulation_id = %s
             AND n.agent_id = wanted.agent AND n.channel_id = wanted.channel
         )
 """
@@ -142,7 +159,7 @@ def _latest(simulation: int, asked: Sequence[Wanted]) -> dict[tuple[int, int], l
     found: dict[tuple[int, int], list[str]] = defaultdict(list)
     for number in {one.n_recent for one in asked if one.n_recent}:
         wanted = {(one.agent,) for one in asked if one.n_recent == number}
-        for agent, text in _rows(_LATEST, simulation, wanted, number=number):
+        for agent, text in _rows(LATEST[connection.vendor], simulation, wanted, number=number):
             found[agent, number].append(text)
     return found
 
@@ -159,7 +176,7 @@ def _rows(
         with quick_cursor() as cursor:
             cursor.execute(
                 query.format(places=", ".join([one] * len(chunk)), **numbers),
-                [*values, simulation],
+                [*values, *[simulation] * query.count("%s")],
             )
             yield from cursor.fetchall()
 

@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 def sqlite_time(moment: object) -> str:
     """Return a time as Django writes it there."""
     assert isinstance(moment, datetime)
-    return str(moment.astimezone(UTC).replace(tzinfo=None))
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    return moment.isoformat(" ").removesuffix("+00:00")
 
 
 def aware(moment: datetime | str) -> datetime:

@@ -24,6 +24,7 @@ from engine.models import (
 from engine.store.database import rows
 from engine.store.database.bulk import insert, upsert
 from engine.store.database.keys import Keys, named_messages, named_roots
+from engine.store.database.session import quick_cursor
 from engine.store.database.topology import version_in_force, write_snapshot
 from engine.store.shape import check_shape
 
@@ -73,7 +74,7 @@ class Writer:
         """
         at = connection.ops.adapt_datetimefield_value(group.at)
         mine = [self._simulation, self._token]
-        with connection.cursor() as cursor:
+        with quick_cursor() as cursor:
             cursor.execute(_FENCE, [group.number, at, *mine, group.number - 1])
             if cursor.rowcount == 1:
                 return True
