@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPMessage
 from typing import Any
 
 from tests.anthropic_api.check_request import VERSION
+from tests.anthropic_api.minds import Asked
 from tests.anthropic_api.models import HAIKU
 from tests.anthropic_api.refusal import Json
-from tests.anthropic_api.script import MESSAGES
+from tests.anthropic_api.script import MESSAGES, When
 from tests.anthropic_api.server import KEY, AnthropicApi
 
 HEADERS = {"authorization": f"Bearer {KEY}", "anthropic-version": VERSION}
@@ -79,6 +81,16 @@ def block_of(tokens: int, letter: str = "a", *, ttl: str | None = None) -> Json:
     return block(text, **(mark if ttl else {}))
 
 
+def noting(begun: threading.Event) -> When:
+    """A `when` that lets every request pass, and sets `begun` when one does."""
+
+    def note(asked: Asked) -> bool:
+        begun.set()
+        return True
+
+    return note
+
+
 def ask(
     api: AnthropicApi,
     body: object,
@@ -86,10 +98,11 @@ def ask(
     path: str = MESSAGES,
     headers: dict[str, str] | None = None,
     method: str = "POST",
+    timeout: float = 30,
 ) -> Reply:
     """Send a body, JSON or bytes, on a connection of its own."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    connection = HTTPConnection(api.url.removeprefix("http://"), timeout=30)
+    connection = HTTPConnection(api.url.removeprefix("http://"), timeout=timeout)
     try:
         connection.request(method, path, raw, HEADERS if headers is None else headers)
         response = connection.getresponse()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 
 from tests.anthropic_api.billing import Line, Usage
@@ -42,7 +43,7 @@ class Exchange:
 class Ledger:
     """The exchanges in the order in which they were answered, and the bill."""
 
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lock: threading.Condition = field(default_factory=threading.Condition)
     _exchanges: list[Exchange] = field(default_factory=list)
     _n_begun: int = 0
     _n_open: int = 0
@@ -54,6 +55,7 @@ class Ledger:
             self._n_begun += 1
             self._n_open += 1
             self._most_at_once = max(self._most_at_once, self._n_open)
+            self._lock.notify_all()
             return self._n_begun
 
     def end(self, exchange: Exchange) -> None:
@@ -61,6 +63,7 @@ class Ledger:
         with self._lock:
             self._n_open -= 1
             self._exchanges.append(exchange)
+            self._lock.notify_all()
 
     def lost(self, number: int) -> None:
         """Say of an entered exchange that its answer did not go out after all."""
@@ -69,6 +72,12 @@ class Ledger:
                 replace(exchange, delivered=False) if exchange.number == number else exchange
                 for exchange in self._exchanges
             ]
+
+    def wait_for(self, is_so: Callable[[Ledger], bool], *, seconds: float = 30) -> None:
+        """Wait until something is true of this ledger; raises TimeoutError when it never is."""
+        with self._lock:
+            if not self._lock.wait_for(lambda: is_so(self), seconds):
+                raise TimeoutError(f"still not so after {seconds} s: {self.statuses}")
 
     @property
     def exchanges(self) -> list[Exchange]:

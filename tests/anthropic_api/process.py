@@ -24,9 +24,13 @@ class ApiProcess:
     url: str
     process: subprocess.Popen[str]
 
+    def connect(self) -> HTTPConnection:
+        """Return a connection of one's own; it opens with the first request."""
+        return HTTPConnection(self.url.removeprefix("http://"), timeout=30)
+
     def report(self) -> Json:
         """Return the ledger of the other process, as `Ledger.report` makes it."""
-        connection = HTTPConnection(self.url.removeprefix("http://"), timeout=30)
+        connection = self.connect()
         try:
             connection.request("GET", REPORT)
             report: Json = json.loads(connection.getresponse().read())

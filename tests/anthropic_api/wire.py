@@ -161,7 +161,7 @@ class Wire:
     def __init__(self, handle: Handle, lost: Callable[[int], None], max_body_bytes: int) -> None:
         self._server = _Server(handle, lost, max_body_bytes)
         self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.005}
         )
 
     @property
