@@ -14,7 +14,7 @@ from tests.anthropic_api.prompt import check_marks
 from tests.anthropic_api.refusal import Json, Refusal, invalid
 from tests.anthropic_api.schemas import Complexity
 
-#: https://docs.claude.com/en/api/versioning; the older version is still served.
+#: https://platform.claude.com/docs/en/api/versioning; the older version is still served.
 OLD_VERSION = "2023-06-01"
 VERSION = "2026-10-21"
 SAMPLING = ("temperature", "top_p", "top_k")

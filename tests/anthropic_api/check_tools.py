@@ -46,7 +46,7 @@ def check_tools(body: Json, model: Model, complexity: Complexity) -> None:
         names.append(tool["name"])
         n_strict += tool.get("strict", False)
     if len(set(names)) < len(names):
-        # https://github.com/danny-avila/LibreChat/issues/13162
+        # https://github.com/microsoft/vscode/issues/278073
         raise invalid("tools", "names must be unique")
     if n_strict > MAX_STRICT_TOOLS:
         raise invalid("tools", f"{n_strict} strict tools; {MAX_STRICT_TOOLS} are allowed")

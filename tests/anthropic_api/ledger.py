@@ -72,6 +72,7 @@ class Ledger:
                 replace(exchange, delivered=False) if exchange.number == number else exchange
                 for exchange in self._exchanges
             ]
+            self._lock.notify_all()
 
     def wait_for(self, is_so: Callable[[Ledger], bool], *, seconds: float = 30) -> None:
         """Wait until something is true of this ledger; raises TimeoutError when it never is."""

@@ -83,7 +83,7 @@ def check_marks(body: Json) -> None:
         elif _seconds(last, "cache_control") != automatic:
             raise invalid("cache_control", "the last block has a mark of another life")
     if len(lives) > MAX_MARKS:
-        # https://github.com/tghamm/Anthropic.SDK/issues/50
+        # https://github.com/anthropics/claude-code/issues/8901
         raise Refusal(400, f"{len(lives)} blocks with cache_control; {MAX_MARKS} are allowed")
     if sorted(lives, reverse=True) != lives:
         raise Refusal(400, "marks of an hour must come before those of five minutes")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
@@ -62,7 +62,6 @@ class Visit:
 
     exchange: Exchange
     n_writes_seen: int
-    is_gone: Callable[[], bool]
 
 
 @dataclass(kw_only=True)
@@ -143,7 +142,7 @@ class AnthropicApi:
             raw=incoming.raw,
             request_id=f"req_{number:06}",
         )
-        return Visit(exchange=exchange, n_writes_seen=n_written, is_gone=incoming.is_gone)
+        return Visit(exchange=exchange, n_writes_seen=n_written)
 
     def _entered(self, visit: Visit, outgoing: Outgoing, *, is_late: bool) -> Outgoing:
         """Enter the exchange; an answer that is cut, or that nobody waits for, is not delivered."""

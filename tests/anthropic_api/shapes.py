@@ -1,7 +1,7 @@
 """Reads untyped JSON strictly: what is missing, extra or of another type is refused by its path.
 
 Unknown fields are refused at every level, as the API does with its "extra inputs":
-https://dev.to/hassann/claude-api-version-2026-10-21-what-changed-and-how-to-upgrade-safely-1pcj
+https://qiita.com/Synthorai/items/01a0067e88747257a4e6
 """
 
 from __future__ import annotations

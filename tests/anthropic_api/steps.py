@@ -140,6 +140,7 @@ def truncated(mind: Mind = default_mind) -> Step:
 
 #: What a weather may send, by name.
 FAULTS: dict[str, Step] = {
+    "slow": Waits(seconds=0.2, then=Answers()),
     "rate_limited": rate_limited(),
     "rate_limited_second": rate_limited("1"),
     "rate_limited_hour": rate_limited("3600"),

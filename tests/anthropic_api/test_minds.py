@@ -12,6 +12,7 @@ from tests.anthropic_api.minds import Asked, Decision, value_of
 from tests.anthropic_api.models import HAIKU, SONNET
 from tests.anthropic_api.refusal import Json
 from tests.anthropic_api.server import KEY, AnthropicApi
+from tests.anthropic_api.steps import answers
 
 MOVE: Json = {
     "type": "object",
@@ -43,18 +44,18 @@ def said(reply: Json) -> Json:
 
 
 def test_answer_follows_the_schema_and_varies_with_the_request(api: AnthropicApi) -> None:
-    answers = [said(ask(api, forms(MOVE, f"text {n}")).json) for n in range(30)]
-    assert {tuple(answer) for answer in answers} == {("move", "text")}
-    assert {answer["move"] for answer in answers} == {"continue", "accept", "decline"}
-    assert len({answer["text"] for answer in answers}) == 30
+    decided = [said(ask(api, forms(MOVE, f"text {n}")).json) for n in range(30)]
+    assert {tuple(answer) for answer in decided} == {("move", "text")}
+    assert {answer["move"] for answer in decided} == {"continue", "accept", "decline"}
+    assert len({answer["text"] for answer in decided}) == 30
 
 
 def test_same_request_has_the_same_answer_in_every_server() -> None:
-    answers = []
+    decided = []
     for _ in range(2):
         with AnthropicApi() as api:
-            answers.append(said(ask(api, forms(MOVE)).json))
-    assert answers[0] == answers[1]
+            decided.append(said(ask(api, forms(MOVE)).json))
+    assert decided[0] == decided[1]
 
 
 def test_forced_tool_is_used(api: AnthropicApi) -> None:
@@ -69,6 +70,19 @@ def test_forced_tool_is_used(api: AnthropicApi) -> None:
     assert (reply["content"][1]["name"], reply["content"][1]["input"]) == ("scan", {"keep": []})
     any_of_them = ask(api, hello(tools=tools, tool_choice={"type": "any"})).json
     assert any_of_them["content"][1]["name"] in {"move", "scan"}
+
+
+def test_mind_may_think_more_or_not_at_all(api: AnthropicApi) -> None:
+    def asked_to_think(tokens: int) -> Json:
+        decision = Decision(texts=("abc",), thinking_tokens=tokens)
+        api.script.add(answers(lambda _asked: decision))
+        reply: Json = ask(api, hello()).json
+        return reply
+
+    deep = asked_to_think(50)
+    assert deep["usage"]["output_tokens_details"] == {"thinking_tokens": 50}
+    assert deep["usage"]["output_tokens"] == 51
+    assert [part["type"] for part in asked_to_think(0)["content"]] == ["text"]
 
 
 def test_plain_request_has_a_few_words(api: AnthropicApi) -> None:

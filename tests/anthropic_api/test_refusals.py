@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.anthropic_api.asking import HEADERS, ask, assistant, block, hello, user
-from tests.anthropic_api.check_messages import signature
+from tests.anthropic_api.check_messages import check_messages, signature
 from tests.anthropic_api.check_request import OLD_VERSION
 from tests.anthropic_api.models import HAIKU, OLDER, OPUS, SONNET
-from tests.anthropic_api.refusal import Json
+from tests.anthropic_api.refusal import Json, Refusal
 from tests.anthropic_api.script import COUNT, MESSAGES
 from tests.anthropic_api.server import KEY, AnthropicApi
 
@@ -86,6 +86,7 @@ PAIRS: dict[str, tuple[Json, Json]] = {
     "field-unknown": (hello(tempo=1), hello()),
     "field-not-rehearsed": (hello(container="a"), hello()),
     "stream": (hello(stream=True), hello(stream=False)),
+    "stream-no-flag": (hello(stream="no"), hello(stream=False)),
     "metadata-extra": (hello(metadata={"name": "a"}), hello(metadata={"user_id": "a"})),
     "metadata-number": (hello(metadata={"user_id": 5}), hello(metadata={"user_id": None})),
     "tier": (hello(service_tier="fast"), hello(service_tier="auto")),
@@ -337,6 +338,14 @@ def test_half_a_character_is_refused_and_a_whole_one_is_not(api: AnthropicApi) -
     assert ask(api, whole % b"\\ud83d\\ude00").status == 200
     assert ask(api, whole % "ä😀".encode()).status == 200
     assert api.ledger.exchanges[-1].body == hello(max_tokens=9, messages=[user("ä😀")])
+
+
+def test_messages_without_end() -> None:
+    body = hello(messages=[user("a")] * 100_000)
+    check_messages(body, HAIKU)
+    body["messages"].append(user("a"))
+    with pytest.raises(Refusal, match="100001 messages"):
+        check_messages(body, HAIKU)
 
 
 def test_count_takes_only_its_own_fields(api: AnthropicApi) -> None:

@@ -115,6 +115,7 @@ PAIRS: dict[str, tuple[Json, Json]] = {
         forms(closed(a={"type": "array", "items": {"type": "object", "properties": {}}})),
         forms(closed(a={"type": "array", "items": closed()})),
     ),
+    "schema-properties": (forms(closed() | {"properties": []}), forms(closed())),
     "schema-required": (
         forms(closed(a=LEAF) | {"required": ["a", "b"]}),
         forms(closed(a=LEAF) | {"required": []}),
