@@ -27,7 +27,7 @@ from engine.models import (
     Simulation,
     TopologySnapshot,
 )
-from engine.store.database import keys, loading, session, texts, writing
+from engine.store.database import keys, loading, session, writing
 from engine.store.database.topology import load_gate, version_in_force
 from tests.contract.groups import (
     at,
@@ -106,22 +106,6 @@ def test_commit_outlives_a_connection_that_the_server_ends(django_site: DjangoSi
             assert cursor.fetchone()[0] >= 1
     commit(store, group(2, messages=[message(2, author=2, root=1, ordinal=2)]))
     assert run(store.load()).last_seq == 2
-
-
-def test_latest_texts_are_found_by_their_index_however_small_the_table_was(
-    django_site: DjangoSite,
-) -> None:
-    """PostgreSQL keeps a plan, so one that reads all messages would slow down with each of them."""
-    commit(django_site.open_store(), group(1, messages=[post(seq) for seq in range(1, 301)]))
-    explain = "EXPLAIN" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
-    query = texts.LATEST[connection.vendor].format(places="(1), (2)", number=20)
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")
-        cursor.execute(f"{explain} {query}", [1] * query.count("%s"))
-        plan = "\n".join(str(row) for row in cursor.fetchall())
-    assert "message_of_author" in plan
-    assert "Seq Scan on engine_message" not in plan
-    assert "SCAN m" not in plan
 
 
 def test_commit_gives_up_when_patience_is_over(

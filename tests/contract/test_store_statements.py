@@ -1,4 +1,4 @@
-"""What the bulk statements of the database store do to rows that stand already."""
+"""The statements that the database store writes out: what they replace, and by what they find."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 import pytest
+from django.db import connection
 
 from engine.core.effects import TurnOutcome
 from engine.core.records import AgentState
 from engine.models import LlmCall, Turn
-from tests.contract.groups import at, call, group, turn
+from engine.store.database import texts
+from tests.contract.groups import at, call, group, post, turn
 from tests.contract.site import commit, run
 
 if TYPE_CHECKING:
@@ -46,3 +48,19 @@ def test_rows_of_other_keys_stay_as_they_are(django_site: DjangoSite) -> None:
     commit(store, group(2, turns=[ended], states=[(2, AgentState(cursor=2))]))
     assert [row.detail for row in Turn.objects.order_by("number")] == ["", "deadline"]
     assert run(store.load()).states == ((1, AgentState(cursor=1)), (2, AgentState(cursor=2)))
+
+
+def test_latest_texts_are_found_by_their_index_however_small_the_table_was(
+    django_site: DjangoSite,
+) -> None:
+    """PostgreSQL keeps a plan, so one that reads all messages would slow down with each of them."""
+    commit(django_site.open_store(), group(1, messages=[post(seq) for seq in range(1, 301)]))
+    explain = "EXPLAIN" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
+    query = texts.LATEST[connection.vendor].format(places="(1), (2)", number=20)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+        cursor.execute(f"{explain} {query}", [1] * query.count("%s"))
+        plan = "\n".join(str(row) for row in cursor.fetchall())
+    assert "message_of_author" in plan
+    assert "Seq Scan on engine_message" not in plan
+    assert "SCAN m" not in plan
