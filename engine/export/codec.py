@@ -16,6 +16,8 @@ from operator import attrgetter
 from types import MappingProxyType, NoneType, UnionType
 from typing import Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
+import orjson
+
 from engine.export.schema import NanoUsd, Row
 
 NANO = 1_000_000_000
@@ -32,9 +34,10 @@ class FormatError(ValueError):
     """A line that is not what the format says; the message is a sentence without full stop."""
 
 
-def encode_row(row: Row) -> str:
-    """Return `row` as one line of JSON without its line break."""
-    return _LINE.encode(_object_encoder(cast("Hashable", type(row)))(row))
+def encode_row(row: Row) -> bytes:
+    """Return `row` as one line of JSON, in UTF-8, with its line break."""
+    values = _object_encoder(cast("Hashable", type(row)))(row)
+    return orjson.dumps(values, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def decode_row(row_type: type[AnyRow], line: str) -> AnyRow:
@@ -50,14 +53,15 @@ def decode_row(row_type: type[AnyRow], line: str) -> AnyRow:
 
 def time_text(moment: datetime) -> str:
     """Return a moment as ISO 8601 in UTC with microseconds."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    return moment.isoformat(timespec="microseconds")
 
 
 def _no_constant(name: str) -> object:
     raise FormatError(f"not JSON ({name} is no number)")
 
 
-_LINE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _JSON = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_constant)
 
 

@@ -56,8 +56,8 @@ def _check(folder: Path) -> None:
 
 def _write_file(scope: Scope, path: Path) -> int:
     n_lines = 0
-    with path.open("w", encoding="utf-8", newline="\n") as lines:
+    with path.open("wb") as lines:
         for row in ROWS[path.name](scope):
-            lines.write(encode_row(row) + "\n")
+            lines.write(encode_row(row))
             n_lines += 1
     return n_lines

@@ -74,13 +74,13 @@ def test_encode_row_writes_utc_times_usd_and_plain_text() -> None:
 
     assert (line["reserved_usd"], line["cost_usd"]) == (0.123456789, 1e-09)
     assert json.loads(encode_row(CHANGE))["at"] == "2030-01-02T09:30:00.000000+00:00"
-    assert "Bäume" in encode_row(AGENT)
+    assert "Bäume".encode() in encode_row(AGENT)
     assert time_text(AT) == "2030-01-02T09:30:00.000000+00:00"
 
 
 @pytest.mark.parametrize("row", [AGENT, CALL, CHANGE])
 def test_decode_row_returns_what_was_encoded(row: AgentRow | LlmCallRow | ChangeRow) -> None:
-    assert decode_row(type(row), encode_row(row)) == row
+    assert decode_row(type(row), encode_row(row).decode()) == row
 
 
 def test_decode_row_reads_lists_by_name_and_fills_defaults() -> None:

@@ -254,7 +254,7 @@ def test_export_is_written_into_an_empty_folder(site: DjangoSite, tmp_path: Path
 def test_export_leaves_nothing_when_it_fails(
     site: DjangoSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(_: object) -> str:
+    def full(_: object) -> bytes:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(writer, "encode_row", full)

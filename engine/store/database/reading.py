@@ -73,8 +73,9 @@ def _histories(simulation: int, roots: set[int]) -> dict[int, list[StoredMessage
 
 def roots_above(simulation: int, lowest: int) -> Iterator[Root]:
     """Yield every root above a `seq`, ascending."""
-    stored = Message.objects.filter(simulation_id=simulation, seq__gt=lowest, root__isnull=True)
-    answers = Message.objects.filter(simulation_id=simulation, root__seq__gt=lowest)
+    above = Message.objects.filter(simulation_id=simulation, seq__gt=lowest)
+    # An answer stands above its root: to say so spares the database all those below.
+    stored, answers = above.filter(root__isnull=True), above.filter(root__seq__gt=lowest)
     yield from _roots(stored, answers)
 
 
