@@ -43,7 +43,6 @@ PULSE = "pulse"
 #: Thread (none: any), part of a statement without its quotes, and the place where it has just been
 #: done.
 STATEMENTS = (
-    (WRITER, "UPDATE engine_runlease", "fence"),
     ("store-world", "FROM engine_message", "load"),
     (PULSE, "UPDATE engine_runlease", "renewal"),
     ("", "UPDATE engine_run SET status = %s, end_reason", "concluded"),
@@ -141,7 +140,7 @@ def _watch_statements(death: Death) -> None:
     ) -> Any:
         done = execute(sql, params, many, context)
         thread, plain = _thread(), sql.replace('"', "")
-        if thread != WRITER or death.is_storing:
+        if thread != WRITER:
             for where, statement, place in STATEMENTS:
                 if where in {"", thread} and statement in plain:
                     death.passes("takeover" if place == "concluded" and death.is_new else place)
@@ -164,6 +163,11 @@ def _watch_commits(death: Death) -> None:
         finally:
             death.is_storing = False
 
+    def pass_watched(pass_fence: Method, writer: Writer, group: Group) -> bool:
+        is_new: bool = pass_fence(writer, group)
+        death.passes("fence")
+        return is_new
+
     def send_watched(send: Method, model: type[Model], rows: Sequence[Row], ending: str) -> None:
         send(model, rows, ending)
         if rows and model in ROWS and _in_commit(death):
@@ -177,6 +181,7 @@ def _watch_commits(death: Death) -> None:
             death.passes("stored")
 
     _wrap(Writer, "write", write_watched)
+    _wrap(Writer, "_pass_fence", pass_watched)
     _wrap(bulk, "_execute", send_watched)
     _wrap(BaseDatabaseWrapper, "_commit", commit_watched)
 

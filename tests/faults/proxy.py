@@ -32,12 +32,23 @@ class Cut(Enum):
 @dataclass(slots=True, eq=False)
 class Line:
     """A client's connection and the one to the server. `is_of_group`: its transaction passed the
-    fence. `is_deaf`: what the server answers is not passed on."""
+    fence, which is sent once and then called by its name. `is_deaf`: what the server answers is not
+    passed on."""
 
     client: socket.socket
     server: socket.socket
+    fence: bytes = b""
     is_of_group: bool = False
     is_deaf: bool = False
+
+    def hear(self, message: bytes) -> None:
+        """Take note of a client's message that passes the fence."""
+        kind, names = message[:1], message[5:].split(b"\x00", 2)
+        if FENCE.search(message):
+            self.is_of_group = True
+            self.fence = names[0] if kind == b"P" else b""
+        elif kind == b"B" and self.fence and names[1] == self.fence:
+            self.is_of_group = True
 
     def close(self) -> None:
         for side in (self.client, self.server):
@@ -58,8 +69,7 @@ class CutPlan:
     done: list[str] = field(default_factory=list)
 
     def __call__(self, line: Line, message: bytes) -> Cut:
-        if FENCE.search(message):
-            line.is_of_group = True
+        line.hear(message)
         if all(table in message for table in LOOK):
             self.n_looks += 1
             return self._cut("look", Cut.BEFORE, due=self.n_looks == self.look)
@@ -96,6 +106,8 @@ class Proxy:
             except OSError:
                 return
             line = Line(client, socket.create_connection(self._server))
+            for side in (line.client, line.server):
+                side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._lines.append(line)
             for carry in (self._carry_there, self._carry_back):
                 threading.Thread(target=carry, args=(line,), daemon=True).start()

@@ -74,7 +74,10 @@ def test_cut_connections_lose_no_group_and_store_none_twice(tmp_path: Path, is_s
         proxied(server(), plan) as port,
         faulty_run("none", "--seed", "3", "--json", DATABASE_URL=through(port)) as process,
     ):
-        wait_until(lambda: len(plan.done) == 5 * n_rounds + 1 or process.poll() is not None)
+        wait_until(
+            lambda: len(plan.done) == 5 * n_rounds + 1 or process.poll() is not None,
+            seconds=20 + 10 * n_rounds,
+        )
         assert process.poll() is None
         wait_for_messages(10)
         left = stopped(process)

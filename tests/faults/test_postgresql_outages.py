@@ -28,12 +28,15 @@ def test_run_outlasts_outages_and_one_that_is_to_stop_in_one_says_so(
     tmp_path: Path, is_soak: bool
 ) -> None:
     """The server is away longer than the lease lasts, once as by a crash, once in good order."""
+    # A run waits for ten leases.
+    lease_seconds, away_seconds = (4, 20) if is_soak else (2, 3)
+    lease = SHORT_LEASE | {"SIM_LEASE_SECONDS": f"{lease_seconds}"}
     with own_server() as server:
         talkative_world()
-        with faulty_run("none", "--seed", "3", "--json", **SHORT_LEASE) as process:
+        with faulty_run("none", "--seed", "3", "--json", **lease) as process:
             for mode in ("immediate", "fast"):
                 wait_for_messages(6)
-                with outage(server, mode, seconds=20 if is_soak else 3):
+                with outage(server, mode, seconds=away_seconds):
                     assert process.poll() is None
             wait_for_messages(6)
             assert Run.objects.count() == RunLease.objects.get().token == 1
