@@ -19,6 +19,9 @@ PYTEST_SERVER := $(PY) -m tests.postgres -- $(PYTEST) $(if $(filter file,$(origi
 LONG := tests/contract/test_live_cohorts.py tests/faults
 COVERED := --cov --cov-report= --cov-fail-under=0
 
+# Python is started hundreds of times: what it compiles is kept, whatever the shell says.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help venv demo serve test check guards bench soak requirements
 
