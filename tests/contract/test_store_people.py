@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from importlib import import_module
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import connection
 
 from cohorts.models import Cohort, Membership, TopologyChange
 from cohorts.rules import Topology
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from tests.contract.site import DjangoSite, Site
 
 database: Any = import_module("engine.store.database.store")
+topology: Any = import_module("engine.store.database.topology")
 
 
 def test_revision_that_cannot_begin_is_stored_with_its_proposal(site: Site) -> None:
@@ -91,6 +94,31 @@ def test_gate_is_of_a_version_that_the_audit_knows(
     # Under a storm the newest is taken as it is; the next look records it.
     known = TopologyChange.objects.filter(version=gate.version).exists()
     assert known == (n_changes < 5)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_gate_is_of_one_moment(django_site: DjangoSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    cohort = Cohort.objects.create(name="alpha", created_by="Ada")
+    read_version = topology.read_version
+
+    def join() -> None:
+        Membership.objects.create(cohort=cohort, agent_id=1)
+        connection.close()
+
+    def meanwhile() -> int:
+        version: int = read_version()
+        thread = Thread(target=join)
+        thread.start()
+        thread.join()
+        return version
+
+    monkeypatch.setattr(topology, "read_version", meanwhile)
+    gate = topology.load_gate(django_site.simulation.pk, "open")
+    assert len(gate.cohorts(1)) == 0
+    assert gate.version < read_version()
+    monkeypatch.undo()
+    gate = topology.load_gate(django_site.simulation.pk, "open")
+    assert (len(gate.cohorts(1)), gate.version) == (1, read_version())
 
 
 @pytest.mark.django_db(transaction=True)

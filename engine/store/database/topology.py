@@ -11,6 +11,7 @@ from cohorts.gate import load_topology, read_version
 from cohorts.models import Agent, TopologyVersion
 from cohorts.rules import Policy, Topology, Verdict
 from engine.models import ChannelMember, RosterEntry, Simulation, TopologySnapshot
+from engine.store.database.session import snapshot
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -19,18 +20,19 @@ VERSION_TABLE = TopologyVersion._meta.db_table
 
 
 def load_gate(simulation_id: int, policy: str) -> Topology:
-    """Read the topology of a simulation, its version first."""
-    version = read_version()
-    members_of: dict[int, list[int]] = defaultdict(list)
-    members = ChannelMember.objects.filter(channel__simulation=simulation_id)
-    for channel, agent in members.values_list("channel_id", "agent_id"):
-        members_of[channel].append(agent)
-    return load_topology(
-        policy=Policy(policy),
-        running=roster(simulation_id),
-        members_of=members_of,
-        version=version,
-    )
+    """Read the topology of a simulation as of one moment: what is kept of a version is all its own."""
+    with snapshot():
+        version = read_version()
+        members_of: dict[int, list[int]] = defaultdict(list)
+        members = ChannelMember.objects.filter(channel__simulation=simulation_id)
+        for channel, agent in members.values_list("channel_id", "agent_id"):
+            members_of[channel].append(agent)
+        return load_topology(
+            policy=Policy(policy),
+            running=roster(simulation_id),
+            members_of=members_of,
+            version=version,
+        )
 
 
 def roster(simulation_id: int) -> tuple[int, ...] | None:
