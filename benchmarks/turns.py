@@ -1,7 +1,8 @@
 """How many turns a second a run takes, each with one message, one call and its durable commit.
 
 The model answers at once, so that only our own work counts. All pairs have talked before, so that
-every turn reads as much of its thread as a turn ever does. Every row changes one thing of the first, which is the baseline; each is a process and a database of its own. What is committed
+every turn reads as much of its thread as a turn ever does. Every row changes one thing of the
+first, which is the baseline; each is a process and a database of its own. What is committed
 survives `kill -9` (and, on SQLite, the last moments before a loss of power may be lost:
 `synchronous` is NORMAL; PostgreSQL keeps those too).
 
