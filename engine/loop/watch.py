@@ -62,6 +62,7 @@ class Watch:
         if retry_at is not None and now < retry_at:
             return Standing(due_at=retry_at, why="backoff")
         nap = self._naps.get(agent)
+        # Whoever sleeps in spite of its work has to hear of all that could wake it.
         briefly = briefly and nap is None
         found = standing(self._world, agent, now, self._rules, briefly=briefly)
         if nap is None or not found.work:

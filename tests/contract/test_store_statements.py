@@ -64,3 +64,5 @@ def test_latest_texts_are_found_by_their_index_however_small_the_table_was(
     assert "message_of_author" in plan
     assert "Seq Scan on engine_message" not in plan
     assert "SCAN m" not in plan
+    # A condition with a subquery may be asked for every message, by the plan of a small table.
+    assert connection.vendor == "sqlite" or "SubPlan" not in plan
