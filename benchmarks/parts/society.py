@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 #: Messages of a closed thread of the history.
 THREAD = 12
 WORDS = "kiln timber stave resin leather spice drying rack barrel pitch flour bow".split()
-LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
+#: Real moments have microseconds.
+LONG_AGO = datetime(2026, 1, 1, microsecond=250_000, tzinfo=UTC)
 #: SQL over a number `i`, or a value.
 Column = str | int | float | datetime
 

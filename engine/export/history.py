@@ -31,12 +31,17 @@ def _as_driven(column: str | Exists) -> ExpressionWrapper[F | Exists]:
     return ExpressionWrapper(asked, output_field=Field())
 
 
+def _time(column: str) -> Coalesce:
+    """Return a time as `aware` takes it the quickest: computed, so that SQLite's is text."""
+    return Coalesce(column, None, output_field=Field())
+
+
 _TURN = (
     "run_id",
     "number",
     "agent_id",
-    _as_driven("selected_at"),
-    _as_driven("finished_at"),
+    _time("selected_at"),
+    _time("finished_at"),
     "waited_seconds",
     "outcome",
     "llm_calls",

@@ -85,8 +85,9 @@ class Scene:
 
     def entry(self, message: StoredMessage) -> Entry:
         """Return a stored message as it is shown to a model."""
-        if message.author is not None and message.author in self.world.agents:
-            author = self.world.agents[message.author].bot_name
+        spec = None if message.author is None else self.world.agents.get(message.author)
+        if spec is not None:
+            author = spec.bot_name
         else:
             author = FOREIGN_BOT if message.is_bot else message.person or SOMEBODY
         return Entry(

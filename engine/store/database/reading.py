@@ -12,11 +12,24 @@ from engine.core.records import AgentSpec, Root, Talk
 from engine.models import AgentState, Decision, Memory, Message, Thread
 from engine.ports.store import StoredMessage, ToldTalk
 from engine.store.database.keys import CHUNK
-from engine.store.database.rows import STORED, agent_spec, stored_message
+from engine.store.database.rows import agent_spec
 from engine.store.database.topology import roster
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+#: The columns of a `StoredMessage`, in its order.
+STORED = (
+    "seq",
+    "channel_id",
+    "root__seq",
+    "ordinal",
+    "author_id",
+    "person",
+    "is_bot",
+    "text",
+    "committed_at",
+)
 
 
 def memory_versions(simulation: int, agent: int, channel: int | None) -> QuerySet[Memory]:
@@ -66,7 +79,7 @@ def _histories(simulation: int, roots: set[int]) -> dict[int, list[StoredMessage
     )
     found: dict[int, list[StoredMessage]] = defaultdict(list)
     for row in rows.order_by("ordinal").values_list(*STORED):
-        message = stored_message(row)
+        message = StoredMessage._make(row)
         found[message.seq if message.root is None else message.root].append(message)
     return found
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.core import records
-from engine.ports.store import StoredMessage
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -16,36 +15,6 @@ if TYPE_CHECKING:
     from engine.core.group import NewMemory, NewMessage
     from engine.models import AgentState, Thread
     from engine.store.database.bulk import Row
-
-STORED = (
-    "seq",
-    "channel_id",
-    "root__seq",
-    "ordinal",
-    "author_id",
-    "person",
-    "is_bot",
-    "text",
-    "committed_at",
-)
-
-
-def stored_message(
-    row: tuple[int, int, int | None, int, int | None, str, bool, str, datetime],
-) -> StoredMessage:
-    """Return the message of a row of the columns `STORED`."""
-    seq, channel, root, ordinal, author, person, is_bot, text, at = row
-    return StoredMessage(
-        seq=seq,
-        channel=channel,
-        root=root,
-        ordinal=ordinal,
-        author=author,
-        person=person,
-        is_bot=is_bot,
-        text=text,
-        at=at,
-    )
 
 
 def message_row(new: NewMessage, *, simulation: int, run: int, root: int | None) -> Row:
