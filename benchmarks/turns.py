@@ -72,6 +72,8 @@ def cases(*, small: bool) -> list[Case]:
     return [
         first,
         *(replace(first, n_slots=slots) for slots in (1, 3, 50)),
+        # Twelve agents are six pairs, in each of which one owes an answer: six slots at most are used.
+        *(replace(first, n_slots=5, n_agents=agents) for agents in (1_000, 12)),
         *(replace(first, n_agents=agents) for agents in (12, 100, 10_000)),
         replace(first, cohort_size=None),
         replace(first, n_agents=10_000, cohort_size=None),
