@@ -28,11 +28,11 @@ def repeats(draft: str, earlier: Iterable[str]) -> bool:
 def _nearly_all(runs: frozenset[str], words: list[str]) -> bool:
     """Tell whether so many of the runs are found among the words as nearly equal texts share."""
     text = _line(words)
-    n_missing, most_missing = 0, (1 - NEARLY) * len(runs)
+    n_left, least = len(runs), NEARLY * len(runs)
     for run in runs:
         if run not in text:
-            n_missing += 1
-            if n_missing > most_missing:
+            n_left -= 1
+            if n_left < least:
                 return False
     return True
 

@@ -211,6 +211,11 @@ def test_repeats_compares_runs_of_three_words(text: str, *, is_repeated: bool) -
     assert repeats(text, ["hello", "We keep bees on the north hill"]) is is_repeated
 
 
+def test_repeats_counts_the_very_share_as_nearly_equal() -> None:
+    assert repeats("a a a b b a a", ["a a a b b a"])  # four runs of five
+    assert not repeats("a a a b b a c", ["a a a b b c"])
+
+
 def test_repeats_compares_texts_of_a_word_or_two_whole() -> None:
     assert repeats("Yes please", ["yes, please"])
     assert not repeats("Yes please", ["no thanks"])
