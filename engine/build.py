@@ -40,6 +40,11 @@ class Parts:
     loop_factory: Callable[[], asyncio.AbstractEventLoop]
 
 
+def models_of(_config: RunConfig) -> tuple[str, ...]:
+    """Return the models that a run may pay for; the offline LLM is free and none of them."""
+    return ()
+
+
 def build(
     *,
     simulation_id: int,
