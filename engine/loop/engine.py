@@ -237,9 +237,10 @@ class Engine:
             if self.scheduler.n_ready and self.trust.holds:
                 await asyncio.sleep(0)
                 continue
-            if self._is_quiet() and (spent := self._limits.spent(self.watch.spent_cap, now)):
+            capped = self.watch.spent_cap
+            if self._is_quiet() and (spent := self._limits.spent(capped, now)):
                 return spent
-            if await self._is_idle():
+            if not capped and await self._is_idle():
                 return Ending(reason=EndReason.IDLE)
             await self._wait(now)
 
