@@ -24,6 +24,7 @@ def main(bill: Path, seconds: float, words: list[str]) -> None:
     # Only now can models be imported.
     from engine import build  # noqa: PLC0415
     from engine.core.door import notices  # noqa: PLC0415
+    from engine.loop import watch  # noqa: PLC0415
     from engine.management.commands.runsim import Command  # noqa: PLC0415
     from engine.money import price_table  # noqa: PLC0415
     from tests.eager_run import keep_the_newest  # noqa: PLC0415
@@ -41,6 +42,8 @@ def main(bill: Path, seconds: float, words: list[str]) -> None:
             bill=bill,
         )
 
+    # Who was refused money would otherwise rest for longer than the test lasts.
+    vars(watch)["EMPTY_REST_SECONDS"] = (0.2, 0.4, 0.8)
     vars(notices)["SKIP_SECONDS"] = seconds
     vars(build)["OfflineLlm"] = paid_llm
     vars(build)["models_of"] = lambda _config: (MODEL,)
