@@ -145,7 +145,7 @@ def _resume(options: dict[str, Any]) -> runs.Begun:
     return runs.resume(
         simulation,
         max_calls=options["max_calls"],
-        max_nano_usd=_nano_usd(options["max_usd"]),
+        max_nano_usd=nano_usd_of(options["max_usd"]),
     )
 
 
@@ -172,7 +172,7 @@ def _configuration(options: dict[str, Any], stored: Simulation | None) -> RunCon
         max_turns=options["max_turns"],
         max_minutes=options["max_minutes"],
         max_calls=options["max_calls"],
-        max_nano_usd=_nano_usd(options["max_usd"]),
+        max_nano_usd=nano_usd_of(options["max_usd"]),
     )
 
 
@@ -185,7 +185,7 @@ def _check_numbers(options: dict[str, Any]) -> None:
             raise RefusedSetting(f"--{flag} is {value}: give a number from {lowest} to {highest}.")
 
 
-def _nano_usd(text: str | None) -> int | None:
+def nano_usd_of(text: str | None) -> int | None:
     """Return dollars as whole nano-dollars."""
     if text is None:
         return None
