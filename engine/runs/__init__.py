@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.runs.drive import Driven, EndUnwritten, Observer, drive
-from engine.runs.forecast import Forecast, forecast
+from engine.runs.forecasts import Forecast, forecast
 from engine.runs.refusals import RunIsLive, RunRefused
 from engine.runs.report import report
 from engine.runs.start import Begun, begin, resume

@@ -9,7 +9,7 @@ from engine.core.prices import in_usd
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from engine.runs.forecast import Forecast, Spread
+    from engine.runs.forecasts import Forecast, Spread
 
 
 def in_words(simulation: str, told: Forecast) -> Iterator[str]:

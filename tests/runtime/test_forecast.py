@@ -11,7 +11,7 @@ from engine.core.config import RunConfig
 from engine.core.prices import PriceTable
 from engine.money.table import shipped_prices
 from engine.ports.llm import Tier
-from engine.runs.forecast import REHEARSALS, Spread, Taken, rehearse, spread, weigh
+from engine.runs.forecasts import REHEARSALS, Spread, Taken, rehearse, spread, weigh
 from engine.store.memory import MemoryStore
 from engine.store.memory.loading import loaded as load
 from tests.runtime.society import Society, demo_society, offline, play
