@@ -192,3 +192,33 @@ def test_call_leaves_only_after_its_reservation_is_stored() -> None:
     play(society, llm=paid(script=asked), max_turns=3)
     assert seen
     assert all(seen)
+
+
+def test_call_does_not_leave_when_trust_is_lost_while_it_is_reserved() -> None:
+    """A store that is waited for may take longer than the lease is trusted."""
+    seen: list[bool] = []
+    reserved = asyncio.Event()
+
+    def distrust_after_reserving(live: Live) -> None:
+        reserve = live.store.reserve
+
+        async def slow(*args: Any, **options: Any) -> Any:
+            answer = await reserve(*args, **options)
+            live.store.is_trusted = bool(seen)
+            reserved.set()
+            return answer
+
+        vars(live.store)["reserve"] = slow
+
+    async def watch(live: Live) -> None:
+        await reserved.wait()
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert isinstance(live.llm, PaidLlm)
+        seen.append(live.llm.n_unbilled == 0 and live.llm.billed_nano_usd == 0)
+        live.store.is_trusted = True
+        live.beat()
+
+    played = play(at_home(1), watch, llm=paid(), on_begin=distrust_after_reserving, max_turns=1)
+    assert seen == [True]
+    assert llm_of(played).billed_nano_usd > 0

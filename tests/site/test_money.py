@@ -22,7 +22,7 @@ from engine.core.prices import Usage
 from engine.export.rows import Scope
 from engine.export.writer import write_export
 from engine.laws.checking import check_folder
-from engine.models import DayCap, LlmCall, ModelPrice, Run, RunControl, Simulation
+from engine.models import DayCap, LlmCall, ModelPrice, Purse, Run, RunControl, Simulation
 from engine.money import (
     NotRaised,
     day_cap,
@@ -279,6 +279,26 @@ def test_own_cap_of_an_agent_is_a_limit_of_its_version() -> None:
     assert agent.versions.first().max_usd == Decimal("0.5")  # type: ignore[union-attr]
     (spec,) = agent_specs(Simulation.objects.get().pk)
     assert spec.max_nano_usd == 50 * CENT
+
+
+@pytest.mark.django_db(transaction=True)
+def test_dead_run_is_settled_at_its_estimate_when_the_next_one_begins() -> None:
+    make_world()
+    assert runsim("--max-turns", "5", "--seed", "1", "--quiet").code == 0
+    dead = Run.objects.get()
+    Run.objects.update(status="running", end_reason="", finished_at=None, summary=None)
+    day = date(2026, 1, 1)
+    last = LlmCall.objects.order_by("pk").last()
+    assert last is not None
+    LlmCall.objects.filter(pk=last.pk).update(
+        state="reserved", reserved_on=day, reserved_nano_usd=CENT, cost_nano_usd=None
+    )
+    for name in (f"run {dead.pk}", f"run {dead.pk} agent {last.agent_id}", "day 2026-01-01"):
+        Purse.objects.create(name=name, reserved_nano_usd=CENT)
+    assert runsim("--max-turns", "1", "--quiet").code == 0
+    last.refresh_from_db()
+    assert (last.state, last.cost_nano_usd, last.error) == ("settled", CENT, "died in flight")
+    assert set(Purse.objects.values_list("spent_nano_usd", "reserved_nano_usd")) == {(CENT, 0)}
 
 
 def spent_in_all() -> int:
