@@ -142,21 +142,8 @@ def call_rows(scope: Scope) -> Iterator[schema.LlmCallRow]:
     rows = LlmCall.objects.filter(run__in=scope.runs.order_by())
     ordered = rows.order_by("run_id", "turn", "number")
     for row in ordered.values_list(*_CALL).iterator(CHUNK):
-        (
-            run,
-            turn,
-            agent,
-            version,
-            phase,
-            thread,
-            is_thread,
-            model,
-            prompt,
-            attempt,
-            state,
-            *rest,
-        ) = row
-        *told, reserved, cost, latency, finish, error = rest
+        run, turn, agent, version, phase, thread, is_thread, model, prompt, *rest = row
+        attempt, state, *told, reserved, cost, latency, finish, error = rest
         is_on_its_way = state == LlmCall.State.RESERVED
         given, made, cache_read, cache_write = (None,) * 4 if is_on_its_way else told
         yield schema.LlmCallRow(
