@@ -30,6 +30,7 @@ env_name_validator = RegexValidator(
     "It must be capitals, digits and underscores with SLACK in it, and not begin with SIM_.",
 )
 at_least_one = MinValueValidator(1)
+not_negative = MinValueValidator(0)
 
 
 class Agent(models.Model):
@@ -57,6 +58,14 @@ class Agent(models.Model):
     )
     max_calls = models.PositiveIntegerField(
         "LLM calls a run", null=True, blank=True, validators=[at_least_one]
+    )
+    max_usd = models.DecimalField(
+        "US dollars a run",
+        max_digits=12,
+        decimal_places=4,
+        null=True,
+        blank=True,
+        validators=[not_negative],
     )
     daily_posts = models.PositiveIntegerField("posts a day", null=True, blank=True)
     calls_per_window = models.PositiveIntegerField(
@@ -124,6 +133,7 @@ class AgentVersion(models.Model):
     private_instructions = models.TextField(blank=True)
     interests = models.TextField(blank=True)
     max_calls = models.PositiveIntegerField(null=True)
+    max_usd = models.DecimalField(max_digits=12, decimal_places=4, null=True)
     daily_posts = models.PositiveIntegerField(null=True)
     calls_per_window = models.PositiveIntegerField(null=True)
     saved_by = models.CharField(max_length=150)

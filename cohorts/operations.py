@@ -33,6 +33,7 @@ VERSIONED_FIELDS: Final = (
     "private_instructions",
     "interests",
     "max_calls",
+    "max_usd",
     "daily_posts",
     "calls_per_window",
 )

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from engine.backends.clock import RealClock, VirtualClock, VirtualLoop
+from engine.backends.llm.counting import CountingLlm
 from engine.backends.llm.offline import OfflineLlm
 from engine.store.database import DjangoStore
+from engine.store.trial import TrialStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,13 +23,16 @@ if TYPE_CHECKING:
 
     from engine.core.config import RunConfig
     from engine.ports.clock import Clock
-    from engine.ports.llm import Llm
+    from engine.ports.llm import Llm, Tier
+    from engine.ports.store import Loaded, Store
 
 LLMS = ("offline",)
 CHATS = ("local",)
 CLOCKS = ("real", "virtual")
 #: A database that does not answer is waited for as long as this many leases.
 PATIENCE_LEASES = 10
+#: In a rehearsal the model answers after about so long, as a real one does.
+TRIAL_LATENCY_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +43,42 @@ class Parts:
     llm: Llm
     store: DjangoStore
     loop_factory: Callable[[], asyncio.AbstractEventLoop]
+
+
+def tier_models(_config: RunConfig) -> dict[Tier, str]:
+    """Return the model of each tier that a run pays for; the offline LLM is free, and no such one."""
+    return {}
+
+
+def models_of(config: RunConfig) -> tuple[str, ...]:
+    """Return the models that a run may pay for."""
+    return tuple(dict.fromkeys(tier_models(config).values()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """The parts of one rehearsal in memory."""
+
+    clock: VirtualClock
+    llm: CountingLlm
+    store: TrialStore
+
+
+def build_trial(loaded: Loaded, reader: Store, *, seed: int, starts_at: datetime) -> Trial:
+    """Make the parts of a rehearsal from a snapshot on: a virtual clock, the offline LLM, counted."""
+    clock = VirtualClock(starts_at)
+    llm = OfflineLlm(seed, clock, latency_seconds=TRIAL_LATENCY_SECONDS)
+    return Trial(clock=clock, llm=CountingLlm(inner=llm), store=TrialStore(loaded, reader))
+
+
+def trial_runner() -> asyncio.Runner:
+    """Return what runs a rehearsal: waits cost no time."""
+    return asyncio.Runner(loop_factory=VirtualLoop)
+
+
+def reader_of(simulation_id: int, policy: str) -> DjangoStore:
+    """Return a store to read a simulation with, by nobody who drives it."""
+    return DjangoStore(simulation_id=simulation_id, run_id=0, token=0, policy=policy)
 
 
 def build(

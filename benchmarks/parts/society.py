@@ -193,6 +193,8 @@ class _History:
             "cache_write_tokens": 0,
             "reserved_nano_usd": 0,
             "cost_nano_usd": 0,
+            "state": "'settled'",
+            "reserved_on": "NULL",
             "finish_reason": "'end_turn'",
             "error": "''",
         }

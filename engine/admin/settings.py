@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from django import forms
 
-from engine.admin.pages import in_usd
+from engine.core.prices import in_usd
 from engine.core.settings import SETTINGS, Setting, default_of
 
 _SETTINGS: Final = {setting.name: setting for setting in SETTINGS}

@@ -18,20 +18,39 @@ Expected refusals are values (`Rejected`, a skip), not errors.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.core.prices import Usage
+
 
 class EngineError(Exception):
     """Base of everything the engine raises on purpose."""
 
 
 class LlmError(EngineError):
-    """A call to a model failed; `usage` is what it cost all the same."""
+    """A call to a model failed; `usage` is what was billed all the same, None if nobody knows.
+
+    One that was refused before it was worked on has a usage without tokens and costs nothing; one
+    of unknown fate is booked at its estimate.
+    """
+
+    def __init__(self, message: str, *, usage: Usage | None = None) -> None:
+        super().__init__(message)
+        self.usage = usage
 
 
 class TransientLlmError(LlmError):
     """A failure that time cures; `retry_after_seconds` is what the other side asked for."""
 
-    def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after_seconds: float | None = None,
+        usage: Usage | None = None,
+    ) -> None:
+        super().__init__(message, usage=usage)
         self.retry_after_seconds = retry_after_seconds
 
 
@@ -42,15 +61,12 @@ class PermanentLlmError(LlmError):
 class UnusableAnswer(LlmError):
     """An answer that was paid for and cannot be used.
 
-    `reason` is one counted word (empty, truncated, refused, unparsable, unknown_id, unstorable);
-    `input_tokens` and `output_tokens` are what was billed.
+    `reason` is one counted word (empty, truncated, refused, unparsable, unknown_id, unstorable).
     """
 
-    def __init__(self, reason: str, *, input_tokens: int = 0, output_tokens: int = 0) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: str, *, usage: Usage | None = None) -> None:
+        super().__init__(reason, usage=usage)
         self.reason = reason
-        self.input_tokens = input_tokens
-        self.output_tokens = output_tokens
 
 
 class StoreError(EngineError):

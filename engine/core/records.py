@@ -53,6 +53,7 @@ class AgentSpec:
     status: Status
     version: int
     max_calls: int | None = None
+    max_nano_usd: int | None = None
     daily_posts: int | None = None
     calls_per_window: int | None = None
 

@@ -119,7 +119,10 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentVersionRow:
-    """The texts and own limits of an agent from one save on; `version` counts its saves."""
+    """The texts and own limits of an agent from one save on; `version` counts its saves.
+
+    Of its limits the money alone, `max_nano_usd`, is not in USD: they are whole numbers.
+    """
 
     version: int
     at: datetime
@@ -244,7 +247,11 @@ class ProposalRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmCallRow:
-    """One attempt at a request; what the backend did not say, or not yet, is null."""
+    """One attempt at a request; what the backend did not say, or not yet, is null.
+
+    The cost is null while the call is on its way, which counts at what is reserved for it; and when
+    its model has no price, which nothing is reserved for.
+    """
 
     run: int
     turn: int

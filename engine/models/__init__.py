@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.models.desks import AgentState, Inbox, Invitation, Memory
 from engine.models.messages import Message
+from engine.models.money import DayCap, ModelPrice, Purse
 from engine.models.runs import (
     LlmCall,
     Run,
@@ -25,13 +26,16 @@ __all__ = [
     "AgentState",
     "Channel",
     "ChannelMember",
+    "DayCap",
     "Decision",
     "Inbox",
     "Invitation",
     "LlmCall",
     "Memory",
     "Message",
+    "ModelPrice",
     "Proposal",
+    "Purse",
     "RosterEntry",
     "Run",
     "RunControl",

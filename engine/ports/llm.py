@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
+from engine.core.prices import Usage as Usage  # noqa: PLC0414 - a word of this port
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -226,17 +228,6 @@ Decision = Chosen | Written | AnswerPost | NewRoot | SkipPost | Remembered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """Tokens as billed; cached input apart from plain input. Money in nano-USD."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    cost_nano_usd: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LlmRequest:
     """One call. `turn` is the selection's number, `thread` the root's `seq` or None."""
 
@@ -266,8 +257,8 @@ class Llm(Protocol):
     #: True when a call costs nothing: no money is reserved for it.
     free: bool
 
-    def upper_estimate(self, request: LlmRequest) -> int:
-        """Return the most this call can cost, in nano-USD (0 for a free backend)."""
+    def upper_estimate(self, request: LlmRequest) -> int | None:
+        """Return the most this call can cost, in nano-USD: 0 if free, None if nobody knows."""
         ...
 
     async def complete(self, request: LlmRequest) -> LlmAnswer:

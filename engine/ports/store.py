@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from engine.core.effects import Effect
+    from engine.core.effects import CallRecord, Effect, TurnRecord
     from engine.core.gate import Gate
     from engine.core.group import Group
+    from engine.core.money import Caps, DayMoney, NoMoney
     from engine.core.records import (
         AgentSpec,
         AgentState,
@@ -127,7 +128,8 @@ class Beat:
     """What one round trip of the pulse read.
 
     `ours` is False when another token holds the lease. `has_mail` says that the inbox holds notes
-    or a person's message waits for its `seq`.
+    or a person's message waits for its `seq`. `day` is the money of the day of the last
+    reservation, None before there was one.
     """
 
     ours: bool
@@ -136,6 +138,7 @@ class Beat:
     has_mail: bool
     max_nano_usd: int | None = None
     max_calls: int | None = None
+    day: DayMoney | None = None
 
 
 class Store(Protocol):
@@ -163,6 +166,22 @@ class Store(Protocol):
         Raises `Fenced`, `TopologyMoved` or `RowRefused`; then nothing was stored. A lost
         connection or a lock is waited out here: the same group with the same number is sent until
         its fate is known, or until patience ends (`Unanswered`).
+        """
+        ...
+
+    async def reserve(self, call: CallRecord, *, turn: TurnRecord, caps: Caps) -> NoMoney | None:
+        """Store a call as reserved, with its turn if that is not stored yet, before it leaves.
+
+        Its estimate is promised under the caps of the run, the agent and the day, each compared by
+        the statement that promises; or the cap is returned that forbids it, and nothing is stored.
+        Raises `Fenced` or `Unanswered`. If the waiter is cancelled nothing stays promised.
+        """
+        ...
+
+    def settle(self, call: CallRecord) -> None:
+        """Store, soon and in the order of asking, what a reserved call came to.
+
+        Nobody waits for it: the commit that carries the call settles it if this could not.
         """
         ...
 

@@ -7,14 +7,18 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from django.db import OperationalError, connection
+from django.utils import timezone
 
+from engine.build import models_of
 from engine.models import Run, RunLease
 from engine.models.runs import LIVE
+from engine.money import day_cap, price_table
 from engine.store.database import LeaseState, is_alive, passes, read_lease
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from engine.core.config import RunConfig
     from engine.models import Simulation
 
 
@@ -24,6 +28,19 @@ class RunRefused(Exception):
 
 class RunIsLive(RunRefused):
     """The simulation has a live run; the message names it, its host and its state."""
+
+
+def check_priced(config: RunConfig) -> None:
+    """Refuse a run under a money cap whose model has no price: no cap could hold."""
+    if config.max_nano_usd is None and day_cap() is None:
+        return
+    table, now = price_table(), timezone.now()
+    unpriced = [model for model in models_of(config) if not table.knows(model, now)]
+    if unpriced:
+        raise RunRefused(
+            f"{unpriced[0]} has no price, so no money cap could hold: enter what it costs under "
+            '"Prices of models" in the admin, or run it without a cap.'
+        )
 
 
 def quicker_sentence(simulation: Simulation) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Count, Sum
+from django.db.models.functions import Coalesce
 
 from cohorts.triggers import missing_triggers
 from engine.core.config import RunConfig
@@ -21,6 +22,7 @@ from engine.runs.end import first_moment, interrupt
 from engine.runs.refusals import (
     RunIsLive,
     RunRefused,
+    check_priced,
     live_sentence,
     naming_who_locks,
     quicker_sentence,
@@ -84,6 +86,7 @@ def begin(simulation: Simulation, config: RunConfig, *, who: str) -> Begun:
     is live, and `RunRefused` when the database lacks what guards the topology.
     """
     _check_triggers()
+    check_priced(config)
     lease = clear_the_way(simulation)
     with _coming_alive(simulation, lease) as liveness:
         run = Run.objects.create(
@@ -135,6 +138,7 @@ def resume(
         token = _take(run, lease)
         RunControl.objects.filter(run=run).update(wish=RunControl.Wish.RUN, **raised)
         config = _with_raised_caps(run)
+        check_priced(config)
         _set_running(run, config)
         starts_at = first_moment(simulation.pk)
     return Begun(
@@ -253,5 +257,6 @@ def _for_the_rest(run: Run, config: RunConfig) -> RunConfig:
 
 def _spent(run: Run) -> tuple[Spending, ...]:
     calls = LlmCall.objects.filter(run=run).order_by("agent").values_list("agent")
-    sums = calls.annotate(n=Count("id"), cost=Sum("cost_nano_usd", default=0))
+    cost = Coalesce("cost_nano_usd", "reserved_nano_usd")
+    sums = calls.annotate(n=Count("id"), cost=Sum(cost, default=0))
     return tuple(Spending(agent=agent, n_calls=n, nano_usd=cost) for agent, n, cost in sums)

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.core.claims import Reservation, Spent
+from engine.core.budget import Reservation, Spent
 from engine.core.config import MAX_CALLS_PER_TURN
 from engine.core.effects import CallRecord
 from engine.core.errors import (
@@ -16,19 +16,19 @@ from engine.core.errors import (
     TransientLlmError,
     UnusableAnswer,
 )
+from engine.core.prices import Usage
 from engine.core.texts import is_storable, storable
 from engine.ports.llm import AnswerPost, LlmRequest, NewRoot, Remembered, Written
 from engine.turn.permits import Permits
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from engine.core.claims import Budget
+    from engine.core.budget import Budget
     from engine.core.effects import TurnRecord
     from engine.core.records import AgentSpec
     from engine.core.world import World
     from engine.ports.clock import Clock
-    from engine.ports.llm import Context, Decision, Llm, LlmAnswer, LlmPhase, Tier, Usage
+    from engine.ports.llm import Context, Decision, Llm, LlmAnswer, LlmPhase, Tier
+    from engine.ports.store import Store
     from engine.turn.trust import Trust
 
 #: A turn waits this long for a retry, in seconds; for longer it ends and comes back.
@@ -61,9 +61,17 @@ class Line:
     """The way to the model that all turns of a run share: permits, trust, and the circuit."""
 
     def __init__(
-        self, llm: Llm, *, budget: Budget, clock: Clock, permits: int, trust: Trust
+        self,
+        llm: Llm,
+        *,
+        budget: Budget,
+        clock: Clock,
+        permits: int,
+        trust: Trust,
+        store: Store,
     ) -> None:
         self.llm = llm
+        self.store = store
         self.budget = budget
         self.clock = clock
         self.permits = Permits(permits)
@@ -126,18 +134,22 @@ class TurnCalls:
             # Nobody else could use the permit meanwhile.
             await self._line.trust.wait()
             reservation = self._reserve(request)
-            self._n_calls += 1
-            number, started_at = self._n_calls, self._line.clock.now()
+            record = self._record(request, reservation)
+            await self._promise(record, reservation)
             answer: LlmAnswer | None = None
             failure: BaseException | None = None
             try:
+                if (
+                    record.reserved_on is not None
+                ):  # the store may have taken longer than trust lasts
+                    await self._line.trust.wait()
                 answer = await self._line.llm.complete(request)
                 _refuse_unstorable(answer)
             except BaseException as error:
                 failure = error
                 raise
             finally:
-                self._book(request, reservation, number, started_at, answer, failure)
+                self._book(record, reservation, answer, failure)
         return answer
 
     def _reserve(self, request: LlmRequest) -> Reservation:
@@ -150,38 +162,66 @@ class TurnCalls:
             raise BudgetSpent(reservation)
         return reservation
 
-    def _book(
-        self,
-        request: LlmRequest,
-        reservation: Reservation,
-        number: int,
-        started_at: datetime,
-        answer: LlmAnswer | None,
-        failure: BaseException | None,
-    ) -> None:
-        """Settle the call and record it; one that died in flight is booked at its estimate."""
-        self._count_failure(failure)
-        usage = None if answer is None else answer.usage
-        cost = reservation.nano_usd if usage is None else usage.cost_nano_usd
-        self._line.budget.settle(reservation, cost_nano_usd=cost)
-        record = CallRecord(
+    def _record(self, request: LlmRequest, reservation: Reservation) -> CallRecord:
+        """Return the row of a call that is about to leave; a free one is on no day's account."""
+        self._n_calls += 1
+        now = self._line.clock.now()
+        return CallRecord(
             turn=self._turn.number,
-            number=number,
+            number=self._n_calls,
             agent=self._spec.id,
             agent_version=self._turn.agent_version,
             phase=request.phase,
             thread=request.thread,
-            model="" if answer is None else answer.model,
-            prompt_version="" if answer is None else answer.prompt_version,
+            model="",
+            prompt_version="",
             attempt=request.attempt,
-            started_at=started_at,
-            latency_seconds=(self._line.clock.now() - started_at).total_seconds(),
-            reserved_nano_usd=reservation.nano_usd,
+            started_at=now,
+            latency_seconds=0.0,
+            reserved_on=None if self._line.llm.free else self._line.budget.today(now),
+            reserved_nano_usd=reservation.nano_usd or 0,
+            cost_nano_usd=None,
+        )
+
+    async def _promise(self, record: CallRecord, reservation: Reservation) -> None:
+        """Have what the call may cost stored as promised before it leaves, unless it is free."""
+        if record.reserved_on is None:
+            return
+        budget = self._line.budget
+        try:
+            refusal = await self._line.store.reserve(
+                record, turn=self._turn, caps=budget.caps_of(self._spec)
+            )
+        except BaseException:
+            budget.give_back(reservation)
+            raise
+        if refusal is not None:
+            now = self._line.clock.now()
+            raise BudgetSpent(budget.refused(reservation, refusal, now))
+        budget.granted()
+
+    def _book(
+        self,
+        record: CallRecord,
+        reservation: Reservation,
+        answer: LlmAnswer | None,
+        failure: BaseException | None,
+    ) -> None:
+        """Settle the call and record it; of one that died in flight nobody knows the cost: it is
+        booked at its estimate."""
+        self._count_failure(failure)
+        usage = _usage_of(answer, failure)
+        cost = reservation.nano_usd if usage is None else usage.cost_nano_usd
+        record = replace(
+            _answered(record, answer, usage or Usage()),
+            latency_seconds=(self._line.clock.now() - record.started_at).total_seconds(),
             cost_nano_usd=cost,
-            finish_reason="" if answer is None else answer.finish_reason,
             error=storable(_error_of(failure)),
         )
-        self.unreported.append(_with_tokens(record, usage, failure))
+        self._line.budget.settle(reservation, cost_nano_usd=cost)
+        if record.reserved_on is not None:
+            self._line.store.settle(record)
+        self.unreported.append(record)
 
     def _count_failure(self, failure: BaseException | None) -> None:
         if isinstance(failure, TransientLlmError):
@@ -200,16 +240,22 @@ def _refuse_unstorable(answer: LlmAnswer) -> None:
                 raise UnusableAnswer("unstorable")
 
 
-def _with_tokens(
-    record: CallRecord, usage: Usage | None, failure: BaseException | None
-) -> CallRecord:
-    """Return the record with what was billed, also for an answer that could not be used."""
-    if isinstance(failure, UnusableAnswer):
-        return replace(
-            record, input_tokens=failure.input_tokens, output_tokens=failure.output_tokens
+def _usage_of(answer: LlmAnswer | None, failure: BaseException | None) -> Usage | None:
+    """Return what was billed, also for an answer that cannot be used; None if nobody knows."""
+    if answer is not None:
+        return answer.usage
+    return failure.usage if isinstance(failure, LlmError) else None
+
+
+def _answered(record: CallRecord, answer: LlmAnswer | None, usage: Usage) -> CallRecord:
+    """Return the record with what came back."""
+    if answer is not None:
+        record = replace(
+            record,
+            model=answer.model,
+            prompt_version=answer.prompt_version,
+            finish_reason=answer.finish_reason,
         )
-    if usage is None:
-        return record
     return replace(
         record,
         input_tokens=usage.input_tokens,

@@ -16,10 +16,11 @@ from typing import Protocol
 
 from engine.backends.clock import VirtualClock
 from engine.core.config import RunConfig
-from engine.core.effects import Effect, TakeIn, Verdict
+from engine.core.effects import CallRecord, Effect, TakeIn, TurnRecord, Verdict
 from engine.core.errors import TransientLlmError, UnusableAnswer
 from engine.core.gate import Gate
 from engine.core.group import Group
+from engine.core.money import Caps, NoMoney
 from engine.core.records import Channel, Memory, Status, Talk, Visibility
 from engine.core.world import World
 from engine.loop.engine import Engine
@@ -112,6 +113,12 @@ class CheckedStore:
 
     async def load_gate(self) -> Gate:
         return await self.inner.load_gate()
+
+    async def reserve(self, call: CallRecord, *, turn: TurnRecord, caps: Caps) -> NoMoney | None:
+        return await self.inner.reserve(call, turn=turn, caps=caps)
+
+    def settle(self, call: CallRecord) -> None:
+        self.inner.settle(call)
 
     async def read_mail(self) -> tuple[Effect, ...]:
         return await self.inner.read_mail()

@@ -6,6 +6,7 @@ import getpass
 import json
 import os
 import secrets
+from dataclasses import asdict
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +19,7 @@ from engine.core.settings import RefusedSetting, configuration
 from engine.export.summary import summarise
 from engine.loop.ending import EndReason
 from engine.models import Simulation
+from engine.runs.forecast_words import in_words
 from engine.runs.progress import progress_for
 
 if TYPE_CHECKING:
@@ -86,10 +88,16 @@ class Command(BaseCommand):
         parser.add_argument("--max-calls", type=int, metavar="N")
         parser.add_argument("--max-usd", metavar="X")
         parser.add_argument("--until-idle", action="store_true", help="end when nothing is left")
+        parser.add_argument(
+            "--estimate", action="store_true", help="tell what it would take, and start nothing"
+        )
         parser.add_argument("--json", action="store_true", help="print the summary on stdout")
         parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
     def handle(self, **options: Any) -> None:
+        if options["estimate"]:
+            self._estimate(options)
+            return
         with runs.Stops() as stops:
             begun = _begun(options)
             observer = progress_for(self.stderr, quiet=options["quiet"])
@@ -101,6 +109,18 @@ class Command(BaseCommand):
         code = _EXITS.get(driven.ending.reason, 0)
         if code:
             raise SystemExit(code)
+
+    def _estimate(self, options: dict[str, Any]) -> None:
+        """Print what the run would take; nothing is written, and no model is asked."""
+        try:
+            simulation, config = _planned(options)
+        except (runs.RunRefused, RefusedSetting) as error:
+            raise CommandError(str(error), returncode=WRONG_USE) from error
+        told = runs.forecast(simulation, config)
+        if options["json"]:
+            self.stdout.write(json.dumps(asdict(told)))
+        else:
+            self.stdout.write("\n".join(in_words(simulation.name, told)))
 
     def _report(self, driven: runs.Driven, *, as_json: bool) -> None:
         if as_json:
@@ -130,6 +150,20 @@ def _begin(options: dict[str, Any]) -> runs.Begun:
     return runs.begin_named(name, config, channels=channels, fresh=options["fresh"], who=_who())
 
 
+def _planned(options: dict[str, Any]) -> tuple[Simulation, RunConfig]:
+    """Return the simulation and the configuration of a run that is only asked about."""
+    _check_numbers(options)
+    name = options["simulation"]
+    simulation = Simulation.objects.filter(name=name).first()
+    if simulation is None:
+        raise runs.RunRefused(
+            f'There is no simulation "{name}" to estimate a run of: make it first.'
+        )
+    if options["fresh"] or options["resume"]:
+        raise runs.RunRefused("--estimate is for the next run: leave out --fresh and --resume.")
+    return simulation, _configuration(options, simulation)
+
+
 def _resume(options: dict[str, Any]) -> runs.Begun:
     _check_numbers(options)
     for name in _NOT_RESUMED:
@@ -145,7 +179,7 @@ def _resume(options: dict[str, Any]) -> runs.Begun:
     return runs.resume(
         simulation,
         max_calls=options["max_calls"],
-        max_nano_usd=_nano_usd(options["max_usd"]),
+        max_nano_usd=nano_usd_of(options["max_usd"]),
     )
 
 
@@ -172,7 +206,7 @@ def _configuration(options: dict[str, Any], stored: Simulation | None) -> RunCon
         max_turns=options["max_turns"],
         max_minutes=options["max_minutes"],
         max_calls=options["max_calls"],
-        max_nano_usd=_nano_usd(options["max_usd"]),
+        max_nano_usd=nano_usd_of(options["max_usd"]),
     )
 
 
@@ -185,7 +219,7 @@ def _check_numbers(options: dict[str, Any]) -> None:
             raise RefusedSetting(f"--{flag} is {value}: give a number from {lowest} to {highest}.")
 
 
-def _nano_usd(text: str | None) -> int | None:
+def nano_usd_of(text: str | None) -> int | None:
     """Return dollars as whole nano-dollars."""
     if text is None:
         return None

@@ -10,15 +10,18 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from engine.ports.store import Beat, Loaded, StoredMessage, Texts, ToldTalk, Wanted
+from engine.store.memory import booking
 from engine.store.memory.loading import loaded, mail
 from engine.store.memory.writing import write
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from datetime import date
 
-    from engine.core.effects import Effect
+    from engine.core.effects import CallRecord, Effect, TurnRecord
     from engine.core.gate import Gate
     from engine.core.group import Group
+    from engine.core.money import Caps, NoMoney
     from engine.core.records import Talk
     from engine.store.memory.tables import Tables
 
@@ -40,6 +43,7 @@ class MemoryStore:
         self._token = tables.token
         self._tables = tables
         self._before_commit = before_commit
+        self._day: date | None = None
 
     async def load(self) -> Loaded:
         await asyncio.sleep(0)
@@ -55,6 +59,20 @@ class MemoryStore:
             await self._before_commit(group)
         write(self._tables, group, token=self._token)
         await asyncio.sleep(0)
+
+    async def reserve(self, call: CallRecord, *, turn: TurnRecord, caps: Caps) -> NoMoney | None:
+        await asyncio.sleep(0)
+        refusal = booking.reserve(self._tables, call, turn, caps, token=self._token)
+        self._day = call.reserved_on
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            booking.release(self._tables, call, token=self._token)
+            raise
+        return refusal
+
+    def settle(self, call: CallRecord) -> None:
+        booking.settle(self._tables, call, token=self._token)
 
     async def read_mail(self) -> tuple[Effect, ...]:
         await asyncio.sleep(0)
@@ -89,6 +107,7 @@ class MemoryStore:
             has_mail=bool(tables.inbox or tables.waiting),
             max_nano_usd=tables.max_nano_usd,
             max_calls=tables.max_calls,
+            day=None if self._day is None else tables.purses.day_money(self._day),
         )
 
     def _memory(self, agent: int, channel: int | None) -> str:

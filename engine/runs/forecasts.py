@@ -1,0 +1,179 @@
+"""What a run will likely take, before anything is spent: rehearsals in memory, counted.
+
+The offline LLM plays the next run of the simulation several times, from where it stands and with
+its own texts; what a model would have been shown and would have written is counted. Low and high
+are the least and the most of them, with a margin for what a real model does otherwise. Nothing is
+stored.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+from django.db.models import Avg, Count
+from django.utils import timezone
+
+from engine.build import build_trial, reader_of, tier_models, trial_runner
+from engine.core.prices import Usage
+from engine.loop.engine import Engine
+from engine.models import LlmCall
+from engine.money import price_table
+from engine.ports.llm import Tier
+from engine.runs.end import first_moment
+from engine.store.database import read_lease
+from engine.store.database.loading import load
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from engine.build import Trial
+    from engine.core.config import RunConfig
+    from engine.core.prices import PriceTable
+    from engine.models import Simulation
+    from engine.ports.store import Loaded, Store
+
+#: So many rehearsals are played, each with a seed of its own.
+REHEARSALS = 8
+#: What the least is lowered by and the most raised by, as a share.
+MARGIN = 0.2
+#: High is at most so many times low; beyond, low is raised: to be warned too high does no harm.
+WIDEST = 3
+#: A run without an end is forecast until it is idle, and for no longer than a day.
+LONGEST_MINUTES = 24 * 60.0
+#: So many calls of a purpose tell better than a count of bytes how many tokens the next one has.
+ENOUGH_CALLS = 20
+
+Tokens = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """A quantity at the least, likely, and at the most."""
+
+    low: int
+    likely: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What a run will likely take. Money in nano-USD: None when nothing is paid for, or when a
+    model has no price (`unpriced` then names it). `from_history` says whether calls made before
+    were of help."""
+
+    calls: Spread
+    input_tokens: Spread
+    output_tokens: Spread
+    cost: Spread | None
+    unpriced: str | None
+    from_history: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What one rehearsal took."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost: int
+
+
+def forecast(simulation: Simulation, config: RunConfig) -> Forecast:
+    """Play the next run of a simulation in memory, several times, and tell what it would take."""
+    loaded, starts_at = _snapshot(simulation, config)
+    models, prices = tier_models(config), price_table()
+    unpriced = [model for model in models.values() if not prices.knows(model, timezone.now())]
+    known = _history(simulation, models)
+    with closing(reader_of(simulation.pk, config.policy)) as reader:
+        taken = [
+            weigh(rehearse(loaded, reader, config, seed, starts_at), known, models, prices)
+            for seed in range(config.seed + 1, config.seed + 1 + REHEARSALS)
+        ]
+    return Forecast(
+        calls=spread([one.calls for one in taken]),
+        input_tokens=spread([one.input_tokens for one in taken]),
+        output_tokens=spread([one.output_tokens for one in taken]),
+        cost=spread([one.cost for one in taken]) if models and not unpriced else None,
+        unpriced=next(iter(unpriced), None),
+        from_history=bool(known),
+    )
+
+
+def rehearse(
+    loaded: Loaded, reader: Store, config: RunConfig, seed: int, starts_at: datetime
+) -> Trial:
+    """Play one run in memory to its end."""
+    trial = build_trial(loaded, reader, seed=seed, starts_at=starts_at)
+    has_end = config.max_turns is not None or config.max_minutes is not None
+    played = replace(
+        config,
+        seed=seed,
+        max_nano_usd=None,
+        until_idle=config.until_idle or not has_end,
+        max_minutes=config.max_minutes or LONGEST_MINUTES,
+    )
+    with trial_runner() as runner:
+        engine = Engine(
+            loaded=loaded, store=trial.store, llm=trial.llm, clock=trial.clock, config=played
+        )
+        runner.run(engine.run())
+    return trial
+
+
+def spread(amounts: Sequence[int]) -> Spread:
+    """Return the least and the most with their margins, and what lies in the middle."""
+    high = round(max(amounts) * (1 + MARGIN))
+    low = max(round(min(amounts) * (1 - MARGIN)), -(-high // WIDEST))
+    return Spread(low=low, likely=sorted(amounts)[len(amounts) // 2], high=high)
+
+
+def _snapshot(simulation: Simulation, config: RunConfig) -> tuple[Loaded, datetime]:
+    """Read the simulation as it is; what a first reading would make is not kept."""
+    with transaction.atomic():
+        read_lease(simulation.pk)
+        loaded, starts_at = load(simulation.pk, config.policy), first_moment(simulation.pk)
+        transaction.set_rollback(True)
+    return loaded, starts_at
+
+
+def _history(simulation: Simulation, models: Mapping[Tier, str]) -> dict[str, Tokens]:
+    """Return the mean tokens read and written by purpose, of enough calls to these models."""
+    calls = LlmCall.objects.filter(
+        run__simulation=simulation, model__in=models.values(), error="", output_tokens__gt=0
+    )
+    means = (
+        calls.order_by("phase")
+        .values_list("phase")
+        .annotate(
+            n=Count("pk"),
+            given=Avg("input_tokens") + Avg("cache_read_tokens") + Avg("cache_write_tokens"),
+            made=Avg("output_tokens"),
+        )
+    )
+    return {phase: (given, made) for phase, n, given, made in means if n >= ENOUGH_CALLS}
+
+
+def weigh(
+    trial: Trial, known: Mapping[str, Tokens], models: Mapping[Tier, str], prices: PriceTable
+) -> Taken:
+    """Return what a rehearsal would have taken of the models."""
+    totals: defaultdict[str, int] = defaultdict(int)
+    for (phase, tier), counted in trial.llm.counted.items():
+        given, made = counted.input_tokens, counted.output_tokens
+        if phase in known:
+            given, made = (round(counted.n_calls * mean) for mean in known[phase])
+        n_calls = counted.n_calls
+        one = Usage(input_tokens=given // n_calls, output_tokens=made // n_calls)
+        totals["calls"] += n_calls
+        totals["input_tokens"] += given
+        totals["output_tokens"] += made
+        model = models.get(Tier(tier), "")
+        totals["cost"] += n_calls * (prices.cost(model, one, timezone.now()) or 0)
+    names = ("calls", "input_tokens", "output_tokens", "cost")
+    return Taken(**{name: totals[name] for name in names})
