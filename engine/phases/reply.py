@@ -182,6 +182,7 @@ def _context(scene: Scene, task: Task, texts: Texts) -> ReplyContext:
         moves=_moves(stage, has_summary=summary is not None, has_partner=partner is not None),
         summary=None if summary is None else scene.entry(summary),
         guidance="" if task.thread is None else task.thread.guidance,
+        n_left_out=max(task.ordinal - len(shown), 0),
     )
 
 

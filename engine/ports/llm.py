@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from engine.core.usage import Usage
+
 
 class LlmPhase(StrEnum):
     """The phases that may ask a model; also the keys of the `llm_calls` counters."""
@@ -105,8 +107,8 @@ class Move(StrEnum):
 class ReplyContext:
     """An open thread in which the agent owes an answer.
 
-    `history` is oldest first and always holds the root; `message_number` counts the agents'
-    messages of this cycle, this answer included; `summary` is the other side's proposal that
+    `history` is oldest first and always holds the root; `n_left_out` messages after the root are
+    not in it. `message_number` counts the agents' messages of this cycle, this answer included; `summary` is the other side's proposal that
     waits for a yes or no; `partner` is None while only a person is opposite; `moves` are the
     allowed ones.
     """
@@ -120,6 +122,7 @@ class ReplyContext:
     moves: tuple[Move, ...]
     summary: Entry | None
     guidance: str
+    n_left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,17 +226,6 @@ class Remembered:
 
 
 Decision = Chosen | Written | AnswerPost | NewRoot | SkipPost | Remembered
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """Tokens as billed; cached input apart from plain input. Money in nano-USD."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    cost_nano_usd: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

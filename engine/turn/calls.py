@@ -17,6 +17,7 @@ from engine.core.errors import (
     UnusableAnswer,
 )
 from engine.core.texts import is_storable, storable
+from engine.core.usage import Receipt
 from engine.ports.llm import AnswerPost, LlmRequest, NewRoot, Remembered, Written
 from engine.turn.permits import Permits
 
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
     from engine.core.claims import Budget
     from engine.core.effects import TurnRecord
     from engine.core.records import AgentSpec
+    from engine.core.usage import Usage
     from engine.core.world import World
     from engine.ports.clock import Clock
-    from engine.ports.llm import Context, Decision, Llm, LlmAnswer, LlmPhase, Tier, Usage
+    from engine.ports.llm import Context, Decision, Llm, LlmAnswer, LlmPhase, Tier
     from engine.turn.trust import Trust
 
 #: A turn waits this long for a retry, in seconds; for longer it ends and comes back.
@@ -161,7 +163,8 @@ class TurnCalls:
     ) -> None:
         """Settle the call and record it; one that died in flight is booked at its estimate."""
         self._count_failure(failure)
-        usage = None if answer is None else answer.usage
+        receipt = _receipt(answer, failure)
+        usage = None if receipt is None else receipt.usage
         cost = reservation.nano_usd if usage is None else usage.cost_nano_usd
         self._line.budget.settle(reservation, cost_nano_usd=cost)
         record = CallRecord(
@@ -171,17 +174,17 @@ class TurnCalls:
             agent_version=self._turn.agent_version,
             phase=request.phase,
             thread=request.thread,
-            model="" if answer is None else answer.model,
-            prompt_version="" if answer is None else answer.prompt_version,
+            model="" if receipt is None else receipt.model,
+            prompt_version="" if receipt is None else receipt.prompt_version,
             attempt=request.attempt,
             started_at=started_at,
             latency_seconds=(self._line.clock.now() - started_at).total_seconds(),
             reserved_nano_usd=reservation.nano_usd,
             cost_nano_usd=cost,
-            finish_reason="" if answer is None else answer.finish_reason,
+            finish_reason="" if receipt is None else receipt.finish_reason,
             error=storable(_error_of(failure)),
         )
-        self.unreported.append(_with_tokens(record, usage, failure))
+        self.unreported.append(record if usage is None else _with_tokens(record, usage))
 
     def _count_failure(self, failure: BaseException | None) -> None:
         if isinstance(failure, TransientLlmError):
@@ -200,16 +203,19 @@ def _refuse_unstorable(answer: LlmAnswer) -> None:
                 raise UnusableAnswer("unstorable")
 
 
-def _with_tokens(
-    record: CallRecord, usage: Usage | None, failure: BaseException | None
-) -> CallRecord:
-    """Return the record with what was billed, also for an answer that could not be used."""
-    if isinstance(failure, UnusableAnswer):
-        return replace(
-            record, input_tokens=failure.input_tokens, output_tokens=failure.output_tokens
-        )
-    if usage is None:
-        return record
+def _receipt(answer: LlmAnswer | None, failure: BaseException | None) -> Receipt | None:
+    """Return what the call came to, also when its answer could not be used."""
+    if answer is None:
+        return failure.receipt if isinstance(failure, LlmError) else None
+    return Receipt(
+        model=answer.model,
+        prompt_version=answer.prompt_version,
+        finish_reason=answer.finish_reason,
+        usage=answer.usage,
+    )
+
+
+def _with_tokens(record: CallRecord, usage: Usage) -> CallRecord:
     return replace(
         record,
         input_tokens=usage.input_tokens,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from engine.core.usage import Usage
 from engine.ports.llm import (
     AnswerPost,
     Chosen,
@@ -23,7 +24,6 @@ from engine.ports.llm import (
     ReplyContext,
     ScanContext,
     SkipPost,
-    Usage,
     Written,
 )
 
