@@ -164,6 +164,7 @@ _OF_A_RUN: Final = {
     "time_zone": "Time zone",
     "latency_seconds": "Simulated seconds per answer",
     "house_rules": "House rules",
+    "house_rules_version": "Version of the house rules",
     "until_idle": "Ends when nothing is left to do",
     "max_turns": "At most so many turns",
     "max_minutes": "At most so many minutes",

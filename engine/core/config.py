@@ -41,6 +41,7 @@ class RunConfig:
     time_zone: str = "UTC"
     latency_seconds: float = 0.0
     house_rules: str = ""
+    house_rules_version: int = 0
     until_idle: bool = False
     max_turns: int | None = None
     max_minutes: float | None = None

@@ -65,6 +65,7 @@ _CALL = (
     "turn",
     "agent_id",
     "agent_version",
+    "house_rules_version",
     "phase",
     "thread",
     Exists(
@@ -138,13 +139,15 @@ def call_rows(scope: Scope) -> Iterator[schema.LlmCallRow]:
     rows = LlmCall.objects.filter(run__in=scope.runs.order_by())
     ordered = rows.order_by("run_id", "turn", "number")
     for row in ordered.values_list(*_CALL).iterator(CHUNK):
-        run, turn, agent, version, phase, thread, is_thread, model, prompt, attempt, *rest = row
-        given, made, cache_read, cache_write, reserved, cost, latency, finish, error = rest
+        run, turn, agent, version, house, phase, thread, is_thread, model, prompt, *rest = row
+        attempt, given, made, cache_read, cache_write, reserved, cost, latency, *ended = rest
+        finish, error = ended
         yield schema.LlmCallRow(
             run=run,
             turn=turn,
             agent=scope.slugs[agent],
             agent_version=version,
+            house_rules_version=house,
             phase=phase,
             thread=thread if is_thread else None,
             model=model,

@@ -61,7 +61,9 @@ class Conductor:
             selected_at=self.clock.now(),
             waited_seconds=grant.waited_seconds,
         )
-        calls = TurnCalls(self.line, world=self.world, spec=spec, turn=record)
+        calls = TurnCalls(
+            self.line, world=self.world, spec=spec, turn=record, config=self.rules.config
+        )
         scene = Scene(
             agent=grant.agent,
             number=grant.number,

@@ -15,6 +15,7 @@ from engine.models.runs import (
 from engine.models.simulation import (
     Channel,
     ChannelMember,
+    HouseRules,
     RosterEntry,
     Simulation,
     Subscription,
@@ -26,6 +27,7 @@ __all__ = [
     "Channel",
     "ChannelMember",
     "Decision",
+    "HouseRules",
     "Inbox",
     "Invitation",
     "LlmCall",

@@ -11,6 +11,7 @@ from cohorts.names import CHANNEL_LIKE, CHANNEL_PATTERN, SLUG_LIKE, SLUG_PATTERN
 from engine.models import Channel, ChannelMember, RosterEntry, Simulation
 from engine.runs.refusals import RunIsLive, RunRefused, naming_who_locks
 from engine.runs.start import Begun, begin, clear_the_way
+from engine.simulations import house_rules_of, save_house_rules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,13 +74,13 @@ def fresh_world(simulation: Simulation, *, who: str) -> Simulation:
             description=old.description,
             policy=old.policy,
             settings=old.settings,
-            house_rules=old.house_rules,
             roster_chosen=old.roster_chosen,
         )
         RosterEntry.objects.bulk_create(
             RosterEntry(simulation=fresh, agent_id=agent)
             for agent in old.roster_entries.order_by("pk").values_list("agent_id", flat=True)
         )
+        save_house_rules(fresh, house_rules_of(old).text, who=who)
         _copy_channels(old, fresh, audit)
     return fresh
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from engine.core.claims import Budget
+    from engine.core.config import RunConfig
     from engine.core.effects import TurnRecord
     from engine.core.records import AgentSpec
     from engine.core.usage import Usage
@@ -81,8 +82,17 @@ class Line:
 class TurnCalls:
     """The `Mind` of one turn. `unreported` are records that no hand-in has carried yet."""
 
-    def __init__(self, line: Line, *, world: World, spec: AgentSpec, turn: TurnRecord) -> None:
+    def __init__(
+        self,
+        line: Line,
+        *,
+        world: World,
+        spec: AgentSpec,
+        turn: TurnRecord,
+        config: RunConfig,
+    ) -> None:
         self._line = line
+        self._config = config
         self._world = world
         self._spec = spec
         self._turn = turn
@@ -172,6 +182,7 @@ class TurnCalls:
             number=number,
             agent=self._spec.id,
             agent_version=self._turn.agent_version,
+            house_rules_version=self._config.house_rules_version,
             phase=request.phase,
             thread=request.thread,
             model="" if receipt is None else receipt.model,

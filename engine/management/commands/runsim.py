@@ -19,6 +19,7 @@ from engine.export.summary import summarise
 from engine.loop.ending import EndReason
 from engine.models import Simulation
 from engine.runs.progress import progress_for
+from engine.simulations import house_rules_of
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -158,6 +159,7 @@ def _configuration(options: dict[str, Any], stored: Simulation | None) -> RunCon
     values |= {name: value for name, value in flags.items() if value is not None}
     policy = options["policy"] or (Simulation.Policy.OPEN if stored is None else stored.policy)
     seed = options["seed"]
+    rules = None if stored is None else house_rules_of(stored)
     return configuration(
         values,
         policy=str(policy),
@@ -167,7 +169,8 @@ def _configuration(options: dict[str, Any], stored: Simulation | None) -> RunCon
         seed=secrets.randbelow(2**31) if seed is None else seed,
         time_zone=settings.TIME_ZONE,
         latency_seconds=options["latency"] or 0.0,
-        house_rules="" if stored is None else stored.house_rules,
+        house_rules="" if rules is None else rules.text,
+        house_rules_version=0 if rules is None else rules.number,
         until_idle=options["until_idle"],
         max_turns=options["max_turns"],
         max_minutes=options["max_minutes"],

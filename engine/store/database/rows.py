@@ -267,6 +267,7 @@ def call_row(call: CallRecord, *, run: int) -> Row:
         "number": call.number,
         "agent_id": call.agent,
         "agent_version": call.agent_version,
+        "house_rules_version": call.house_rules_version,
         "phase": call.phase,
         "thread": call.thread,
         "model": call.model,
