@@ -35,6 +35,8 @@ VERSIONED_FIELDS: Final = (
     "max_calls",
     "daily_posts",
     "calls_per_window",
+    "small_model",
+    "large_model",
 )
 """Texts and limits: a change of one of them makes a new version of the agent."""
 _OTHER_FIELDS: Final = ("status", "slack_token_env", "bot_user_id")

@@ -40,6 +40,8 @@ class Unusable(StrEnum):
     OTHER_VOICE = "other_voice"
     PROSE = "prose"
     REFUSED = "refused"
+    TOO_LONG = "too_long"
+    TOOL = "tool"
     TRANSCRIPT = "transcript"
     TRUNCATED = "truncated"
     UNKNOWN_ID = "unknown_id"

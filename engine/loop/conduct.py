@@ -91,7 +91,9 @@ class Conductor:
         except BudgetSpent as error:
             ends, detail = TurnOutcome.WORKED, error.spent.reason
         except Backoff as error:
-            ends, detail, wait_seconds = TurnOutcome.BACKOFF, str(error), error.wait_seconds
+            ends, wait_seconds = TurnOutcome.BACKOFF, error.wait_seconds
+            until = self.clock.now() + timedelta(seconds=wait_seconds)
+            detail = f"{error} Waiting until {until:%H:%M:%S} UTC."
         except PermanentLlmError as error:
             detail = str(error)
             self.fail(detail)

@@ -229,8 +229,60 @@ Decision = Chosen | Written | AnswerPost | NewRoot | SkipPost | Remembered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadProfile:
+    """A look-up: what every agent may read about one, by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchMessages:
+    """A look-up: the newest messages that hold all the words."""
+
+    words: str
+
+
+LookUp = ReadProfile | SearchMessages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookUps:
+    """No decision yet: what the model wants to look up first, all at once.
+
+    A wish that is none of ours is None. `said` is the answer as its backend must send it back.
+    """
+
+    wanted: tuple[LookUp | None, ...]
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hits:
+    """What a search found, the newest last; `is_cut` says that there is more."""
+
+    entries: tuple[Entry, ...]
+    is_cut: bool
+
+
+#: What a look-up came to; None: it cannot be had, which is not to say that there is nothing.
+Found = Profile | Hits | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One round of look-ups: `found` is in the order of what was wanted."""
+
+    asked: LookUps
+    found: tuple[Found, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LlmRequest:
-    """One call. `turn` is the selection's number, `thread` the root's `seq` or None."""
+    """One call. `turn` is the selection's number, `thread` the root's `seq` or None.
+
+    `model` names the model of the tier; `rounds` are the look-ups until now, after which another
+    one is only answered if it `may_look_up`.
+    """
 
     agent: str
     turn: int
@@ -239,13 +291,16 @@ class LlmRequest:
     thread: int | None
     attempt: int
     context: Context
+    model: str = ""
+    rounds: tuple[Round, ...] = ()
+    may_look_up: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmAnswer:
-    """A validated decision and what it cost."""
+    """A validated decision, or what to look up before there is one, and what it cost."""
 
-    decision: Decision
+    decision: Decision | LookUps
     usage: Usage
     model: str
     prompt_version: str
@@ -263,5 +318,5 @@ class Llm(Protocol):
         ...
 
     async def complete(self, request: LlmRequest) -> LlmAnswer:
-        """Answer with a decision of the context's kind."""
+        """Answer with a decision of the context's kind, or with look-ups where they are allowed."""
         ...

@@ -5,6 +5,7 @@ The words are in the `.md` files beside this one. `render` makes a prompt of a c
 """
 
 from engine.prompts.answers import RawAnswer, read_answer
+from engine.prompts.found import show_found
 from engine.prompts.limits import LIMITS, Limits
 from engine.prompts.prompt import Prompt, upper_tokens
 from engine.prompts.rendering import PROMPT_VERSION, render
@@ -17,5 +18,6 @@ __all__ = [
     "RawAnswer",
     "read_answer",
     "render",
+    "show_found",
     "upper_tokens",
 ]

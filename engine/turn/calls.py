@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.core.claims import Reservation, Spent
-from engine.core.config import MAX_CALLS_PER_TURN
+from engine.core.config import LOOK_UP_ROUNDS, MAX_CALLS_PER_TURN
 from engine.core.effects import CallRecord
 from engine.core.errors import (
     EngineError,
     LlmError,
     PermanentLlmError,
+    StoreLost,
     TransientLlmError,
+    Unusable,
     UnusableAnswer,
 )
 from engine.core.texts import is_storable, storable
 from engine.core.usage import Receipt
-from engine.ports.llm import AnswerPost, LlmRequest, NewRoot, Remembered, Written
+from engine.ports.llm import (
+    AnswerPost,
+    LlmRequest,
+    LookUps,
+    NewRoot,
+    Remembered,
+    Round,
+    Tier,
+    Written,
+)
 from engine.turn.permits import Permits
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from datetime import datetime
 
     from engine.core.claims import Budget
@@ -31,8 +44,10 @@ if TYPE_CHECKING:
     from engine.core.usage import Usage
     from engine.core.world import World
     from engine.ports.clock import Clock
-    from engine.ports.llm import Context, Decision, Llm, LlmAnswer, LlmPhase, Tier
+    from engine.ports.llm import Context, Decision, Found, Llm, LlmAnswer, LlmPhase, LookUp
     from engine.turn.trust import Trust
+
+log = logging.getLogger(__name__)
 
 #: A turn waits this long for a retry, in seconds; for longer it ends and comes back.
 PATIENCE_SECONDS = 5.0
@@ -72,6 +87,7 @@ class Line:
         self.permits = Permits(permits)
         self.trust = trust
         self.n_failures_in_row = 0
+        self.last_failure = ""
 
     @property
     def circuit_is_open(self) -> bool:
@@ -107,29 +123,59 @@ class TurnCalls:
         return records
 
     async def ask(
-        self, phase: LlmPhase, tier: Tier, context: Context, *, thread: int | None = None
+        self,
+        phase: LlmPhase,
+        tier: Tier,
+        context: Context,
+        *,
+        thread: int | None = None,
+        look_up: Callable[[LookUp], Awaitable[Found]] | None = None,
     ) -> Decision:
-        """Ask until there is an answer; raises what no further attempt of this turn can cure."""
-        wait_seconds = FIRST_WAIT_SECONDS
+        """Ask until there is a decision, with what was looked up in between.
+
+        Raises what no further attempt of this turn can cure.
+        """
+        request = LlmRequest(
+            agent=self._spec.slug,
+            turn=self._turn.number,
+            phase=phase,
+            tier=tier,
+            thread=thread,
+            attempt=1,
+            context=context,
+            model=self._model(tier),
+            may_look_up=look_up is not None,
+        )
         async with self._own_permits:
-            for attempt in range(1, ATTEMPTS + 1):
-                request = LlmRequest(
-                    agent=self._spec.slug,
-                    turn=self._turn.number,
-                    phase=phase,
-                    tier=tier,
-                    thread=thread,
-                    attempt=attempt,
-                    context=context,
-                )
-                try:
-                    return (await self._attempt(request)).decision
-                except TransientLlmError as error:
-                    wait_seconds = error.retry_after_seconds or wait_seconds
-                    if attempt == ATTEMPTS or wait_seconds >= PATIENCE_SECONDS:
-                        raise Backoff(str(error), max(wait_seconds, PATIENCE_SECONDS)) from error
-                await self._line.clock.sleep(wait_seconds)
-                wait_seconds *= 2
+            while True:
+                decision = await self._until_answered(request)
+                if not isinstance(decision, LookUps):
+                    return decision
+                if look_up is None or not request.may_look_up:
+                    raise UnusableAnswer(Unusable.TOOL)
+                found = await asyncio.gather(*(_found(look_up, one) for one in decision.wanted))
+                rounds = (*request.rounds, Round(asked=decision, found=tuple(found)))
+                may_look_up = len(rounds) < LOOK_UP_ROUNDS
+                request = replace(request, rounds=rounds, may_look_up=may_look_up)
+
+    def _model(self, tier: Tier) -> str:
+        spec, config = self._spec, self._config
+        if tier is Tier.SMALL:
+            return spec.small_model or config.small_model
+        return spec.large_model or config.large_model
+
+    async def _until_answered(self, request: LlmRequest) -> Decision | LookUps:
+        """Try again after waits that are short enough to wait inside of a turn."""
+        wait_seconds = FIRST_WAIT_SECONDS
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return (await self._attempt(replace(request, attempt=attempt))).decision
+            except TransientLlmError as error:
+                wait_seconds = error.retry_after_seconds or wait_seconds
+                if attempt == ATTEMPTS or wait_seconds >= PATIENCE_SECONDS:
+                    raise Backoff(str(error), max(wait_seconds, PATIENCE_SECONDS)) from error
+            await self._line.clock.sleep(wait_seconds)
+            wait_seconds *= 2
         raise AssertionError("the last attempt returns or raises")
 
     async def _attempt(self, request: LlmRequest) -> LlmAnswer:
@@ -200,8 +246,22 @@ class TurnCalls:
     def _count_failure(self, failure: BaseException | None) -> None:
         if isinstance(failure, TransientLlmError):
             self._line.n_failures_in_row += 1
+            self._line.last_failure = str(failure)
         elif failure is None or isinstance(failure, UnusableAnswer):
             self._line.n_failures_in_row = 0
+
+
+async def _found(look_up: Callable[[LookUp], Awaitable[Found]], wanted: LookUp | None) -> Found:
+    """Return what a look-up came to; one that fails, or that is none of ours, cannot be had."""
+    if wanted is None:
+        return None
+    try:
+        return await look_up(wanted)
+    except StoreLost:
+        raise
+    except Exception:  # a turn must not fail for something that it can do without
+        log.exception("A look-up failed: %s", wanted)
+        return None
 
 
 def _refuse_unstorable(answer: LlmAnswer) -> None:
@@ -211,7 +271,7 @@ def _refuse_unstorable(answer: LlmAnswer) -> None:
             Written(text=text) | AnswerPost(text=text) | NewRoot(text=text) | Remembered(text=text)
         ):
             if not is_storable(text):
-                raise UnusableAnswer("unstorable")
+                raise UnusableAnswer(Unusable.UNSTORABLE)
 
 
 def _receipt(answer: LlmAnswer | None, failure: BaseException | None) -> Receipt | None:

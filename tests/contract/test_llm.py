@@ -17,6 +17,7 @@ from engine.ports.llm import (
     Decision,
     Llm,
     LlmPhase,
+    LookUps,
     NewRoot,
     PostContext,
     PruneContext,
@@ -51,6 +52,7 @@ def decide(backend: Llm, phase: LlmPhase, context: Context) -> Decision:
     assert told.model
     assert told.prompt_version
     assert asyncio.run(backend.complete(asked)) == told
+    assert not isinstance(told.decision, LookUps)
     return told.decision
 
 

@@ -15,6 +15,7 @@ from engine.ports.llm import (
     LlmAnswer,
     LlmPhase,
     LlmRequest,
+    LookUps,
     Move,
     NewRoot,
     PostContext,
@@ -30,7 +31,7 @@ from engine.ports.llm import (
 if TYPE_CHECKING:
     from engine.ports.clock import Clock
 
-Script = Callable[[LlmRequest], Decision]
+Script = Callable[[LlmRequest], Decision | LookUps]
 
 
 def unlike_any_other(request: LlmRequest) -> str:

@@ -302,4 +302,6 @@ def agent_spec(agent: Agent, *, version: int, on_roster: bool) -> records.AgentS
         max_calls=agent.max_calls,
         daily_posts=agent.daily_posts,
         calls_per_window=agent.calls_per_window,
+        small_model=agent.small_model,
+        large_model=agent.large_model,
     )
