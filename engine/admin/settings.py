@@ -158,6 +158,8 @@ GROUPS: Final = (
 _OF_A_RUN: Final = {
     "policy": "Agents in no cohort",
     "llm": "Model",
+    "small_model": "Model for sorting and remembering",
+    "large_model": "Model for replies and posts",
     "chat": "Chat",
     "clock": "Clock",
     "seed": "Seed of chance",

@@ -4,6 +4,7 @@
     ├── LlmError
     │   ├── TransientLlmError   worth another try later (limit, overload, connection)
     │   ├── PermanentLlmError   no try will help (key, permission, model): the run fails
+    │   ├── PromptRefused       this prompt is not taken: a shorter one may be, another one is
     │   └── UnusableAnswer      the model answered, and the answer cannot be used
     └── StoreError
         ├── StoreLost
@@ -37,10 +38,10 @@ class Unusable(StrEnum):
     MISSHAPEN = "misshapen"
     MOVE = "move"
     NO_USAGE = "no_usage"
+    NOT_TAKEN = "not_taken"
     OTHER_VOICE = "other_voice"
     PROSE = "prose"
     REFUSED = "refused"
-    TOO_LONG = "too_long"
     TOOL = "tool"
     TRANSCRIPT = "transcript"
     TRUNCATED = "truncated"
@@ -77,6 +78,10 @@ class TransientLlmError(LlmError):
 
 class PermanentLlmError(LlmError):
     """A failure that no retry cures; the message is one sentence for the person who runs it."""
+
+
+class PromptRefused(LlmError):
+    """The prompt was not taken, most likely because it is too long; nothing was billed."""
 
 
 class UnusableAnswer(LlmError):

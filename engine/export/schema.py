@@ -88,6 +88,8 @@ class Configuration:
     stop_grace_seconds: float
     house_rules_version: int = 0
     house_rules: str = ""
+    small_model: str = ""
+    large_model: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

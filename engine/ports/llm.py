@@ -281,7 +281,8 @@ class LlmRequest:
     """One call. `turn` is the selection's number, `thread` the root's `seq` or None.
 
     `model` names the model of the tier; `rounds` are the look-ups until now, after which another
-    one is only answered if it `may_look_up`.
+    one is only answered if it `may_look_up`. `is_short` asks for half of all texts, since the whole
+    prompt was not taken.
     """
 
     agent: str
@@ -294,6 +295,7 @@ class LlmRequest:
     model: str = ""
     rounds: tuple[Round, ...] = ()
     may_look_up: bool = False
+    is_short: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

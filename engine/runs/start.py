@@ -14,6 +14,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import Count, Sum
 
 from cohorts.triggers import missing_triggers
+from engine.build import make_ready
 from engine.core.config import RunConfig
 from engine.models import LlmCall, Run, RunControl, Turn
 from engine.models.runs import LIVE
@@ -83,7 +84,7 @@ def begin(simulation: Simulation, config: RunConfig, *, who: str) -> Begun:
     A run that died is fenced and marked interrupted first. Raises `RunIsLive` while another one
     is live, and `RunRefused` when the database lacks what guards the topology.
     """
-    _check_triggers()
+    _make_ready(config)
     lease = clear_the_way(simulation)
     with _coming_alive(simulation, lease) as liveness:
         run = Run.objects.create(
@@ -121,6 +122,9 @@ def resume(
     driven, and `RunRefused` if none is paused.
     """
     _check_triggers()
+    run = Run.objects.filter(simulation=simulation, status=Run.Status.PAUSED).first()
+    if run is not None:
+        make_ready(RunConfig(**run.configuration))
     lease = _lease_of_now(simulation)
     run = Run.objects.filter(simulation=simulation, status__in=LIVE).first()
     if run is None:
@@ -146,6 +150,11 @@ def resume(
         starts_at=starts_at,
         spent=_spent(run),
     )
+
+
+def _make_ready(config: RunConfig) -> None:
+    _check_triggers()
+    make_ready(config)
 
 
 def _check_triggers() -> None:

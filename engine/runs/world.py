@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cohorts.audit import Action, change
 from cohorts.names import CHANNEL_LIKE, CHANNEL_PATTERN, SLUG_LIKE, SLUG_PATTERN
+from engine.build import make_ready
 from engine.models import Channel, ChannelMember, RosterEntry, Simulation
 from engine.runs.refusals import RunIsLive, RunRefused, naming_who_locks
 from engine.runs.start import Begun, begin, clear_the_way
@@ -33,6 +34,7 @@ def begin_named(
     run is refused (`RunRefused`: also for a name, or a channel, that cannot be one), nothing of
     this is written.
     """
+    make_ready(config)
     with ExitStack() as undo:
         with change(who):
             simulation = _simulation_named(name, channels=channels, fresh=fresh, who=who)

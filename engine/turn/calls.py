@@ -14,6 +14,7 @@ from engine.core.errors import (
     EngineError,
     LlmError,
     PermanentLlmError,
+    PromptRefused,
     StoreLost,
     TransientLlmError,
     Unusable,
@@ -165,18 +166,26 @@ class TurnCalls:
         return spec.large_model or config.large_model
 
     async def _until_answered(self, request: LlmRequest) -> Decision | LookUps:
-        """Try again after waits that are short enough to wait inside of a turn."""
+        """Try again after waits that are short enough to wait inside of a turn, and once with a
+        shorter prompt if the whole one is not taken."""
         wait_seconds = FIRST_WAIT_SECONDS
-        for attempt in range(1, ATTEMPTS + 1):
+        n_failed = 0
+        while True:
             try:
-                return (await self._attempt(replace(request, attempt=attempt))).decision
+                return (await self._attempt(request)).decision
+            except PromptRefused as error:
+                if request.is_short:
+                    raise UnusableAnswer(Unusable.NOT_TAKEN) from error
+                request = replace(request, is_short=True, attempt=request.attempt + 1)
+                continue
             except TransientLlmError as error:
+                n_failed += 1
                 wait_seconds = error.retry_after_seconds or wait_seconds
-                if attempt == ATTEMPTS or wait_seconds >= PATIENCE_SECONDS:
+                if n_failed == ATTEMPTS or wait_seconds >= PATIENCE_SECONDS:
                     raise Backoff(str(error), max(wait_seconds, PATIENCE_SECONDS)) from error
             await self._line.clock.sleep(wait_seconds)
+            request = replace(request, attempt=request.attempt + 1)
             wait_seconds *= 2
-        raise AssertionError("the last attempt returns or raises")
 
     async def _attempt(self, request: LlmRequest) -> LlmAnswer:
         """Make one call under one permit; it is booked and recorded whatever comes of it."""

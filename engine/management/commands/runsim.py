@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import re
 import secrets
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.conf import settings
 from django.core.management import BaseCommand, CommandError
 
+from cohorts.names import MODEL_LIKE, MODEL_PATTERN
 from engine import runs
 from engine.build import CHATS, CLOCKS, LLMS
 from engine.core.settings import RefusedSetting, configuration
@@ -50,6 +52,8 @@ _BOUNDS = {
 _NOT_RESUMED = (
     "channels",
     "llm",
+    "small_model",
+    "large_model",
     "chat",
     "policy",
     "concurrent_turns",
@@ -75,6 +79,8 @@ class Command(BaseCommand):
         begin.add_argument("--resume", action="store_true", help="go on with a paused run")
         parser.add_argument("--channels", default="", metavar="A,B", help="make these if missing")
         parser.add_argument("--llm", choices=LLMS)
+        parser.add_argument("--small-model", metavar="M", help="for sorting and remembering")
+        parser.add_argument("--large-model", metavar="M", help="for replies and posts")
         parser.add_argument("--chat", choices=CHATS)
         parser.add_argument("--policy", choices=[str(one) for one in Simulation.Policy.values])
         parser.add_argument("--concurrent-turns", type=int, metavar="N")
@@ -163,7 +169,7 @@ def _configuration(options: dict[str, Any], stored: Simulation | None) -> RunCon
     return configuration(
         values,
         policy=str(policy),
-        llm=options["llm"] or LLMS[0],
+        **_models(options),
         chat=options["chat"] or CHATS[0],
         clock=options["clock"] or CLOCKS[0],
         seed=secrets.randbelow(2**31) if seed is None else seed,
@@ -177,6 +183,25 @@ def _configuration(options: dict[str, Any], stored: Simulation | None) -> RunCon
         max_calls=options["max_calls"],
         max_nano_usd=_nano_usd(options["max_usd"]),
     )
+
+
+def _models(options: dict[str, Any]) -> dict[str, str]:
+    """Return which LLM is asked, and its models: those of the run, else those of the settings."""
+    llm = options["llm"] or settings.SIM_LLM
+    asked = {name: options[name] for name in ("small_model", "large_model") if options[name]}
+    for name, model in asked.items():
+        flag = name.replace("_", "-")
+        if llm == "offline":
+            raise RefusedSetting(f"The offline LLM is no model of a choice: leave out --{flag}.")
+        if not re.search(MODEL_PATTERN, model):
+            raise RefusedSetting(f'--{flag} is "{model}": it must be {MODEL_LIKE}.')
+    if llm == "offline":
+        return {"llm": llm}
+    usual = {
+        "small_model": settings.SIM_ANTHROPIC_SMALL_MODEL,
+        "large_model": settings.SIM_ANTHROPIC_LARGE_MODEL,
+    }
+    return {"llm": llm, **usual, **asked}
 
 
 def _check_numbers(options: dict[str, Any]) -> None:
