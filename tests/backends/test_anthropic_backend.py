@@ -244,6 +244,13 @@ def test_passing_failure_says_how_long_to_wait(
     assert len(api.ledger.exchanges) == 1
 
 
+def test_client_tries_once(api: AnthropicApi) -> None:
+    api.script.add(steps.rate_limited("0.01"))
+
+    assert isinstance(failure(api, SCAN), TransientLlmError)
+    assert api.ledger.statuses == {429: 1}
+
+
 @pytest.mark.parametrize("step", [steps.dropped(), steps.unsent(), steps.cut_body()])
 def test_lost_connection_passes_and_nobody_knows_its_cost(
     api: AnthropicApi, step: steps.Step

@@ -96,11 +96,11 @@ def test_profile_that_the_gate_keeps_is_unavailable_but_in_an_open_thread() -> N
 
 def test_search_finds_what_the_gate_lets_the_agent_act_on() -> None:
     async def body() -> None:
-        society = make_society(4, cohorts=APART, private={"parlour": (1, 3), "cellar": (3, 4)})
+        society = make_society(4, cohorts=APART, private={"parlour": (1, 3), "cellar": (2, 4)})
         async with open_door(society) as door:
             society.people.write_message(channel=1, text="Salt wanted.", at=door.clock.now())
             await door.take_mail()
-            for agent, channel in ((1, 1), (2, 1), (3, 1), (3, 2), (3, 3)):
+            for agent, channel in ((1, 1), (2, 1), (3, 1), (3, 2), (2, 3)):
                 await door.seq(post(agent, f"salt of {agent} in {channel}", channel=channel))
             assert await texts_of(door, 1, "Salt") == [
                 "Salt wanted.",
@@ -225,7 +225,7 @@ def test_look_up_that_fails_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(MemoryStore, "search", fails)
     wanted = (SearchMessages(words="Bot1"), ReadProfile(name="Bot2"))
 
-    played = play(at_home(2), script=looks_up(*wanted), daily_posts=1)
+    played = play(at_home(2), script=looks_up(*wanted), daily_posts=1, max_turns=12)
 
     rounds = [request.rounds[0] for request in replies(played) if request.rounds]
     assert {(type(hits), type(profile)) for hits, profile in (one.found for one in rounds)} == {
