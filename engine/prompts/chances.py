@@ -9,9 +9,9 @@ from engine.prompts.forms import MOST_OFFERED
 from engine.prompts.marks import marked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from engine.ports.llm import PostContext
+    from engine.ports.llm import PostContext, Profile
     from engine.prompts.limits import Limits
 
 
@@ -23,7 +23,7 @@ def post_values(context: PostContext, limits: Limits) -> dict[str, str | int]:
     kinds = (("answer", bank), ("root", may_start), ("skip", True))
     return {
         "bank": _part("Posts that you kept.", posts(bank, context.persona, limits)),
-        "authors": _part("The agents among their authors.", _authors(context, limits)),
+        "authors": _part("The agents among their authors.", _authors(context, partners, limits)),
         "channels": _part("Channels for a new post.", _channels(context) if may_start else ""),
         "partners": _part(
             "Agents that you may address in a new post.",
@@ -41,9 +41,14 @@ def _part(title: str, shown: str) -> str:
     return f"{title}\n\n{shown}\n" if shown else ""
 
 
-def _authors(context: PostContext, limits: Limits) -> str:
+def _authors(context: PostContext, partners: Sequence[Profile], limits: Limits) -> str:
+    """Return who wrote the kept posts, but for those who are shown as partners anyway."""
     authors = dict.fromkeys(banked.author for banked in context.bank)
-    return _joined(profile(one, limits.listed_profile) for one in authors if one is not None)
+    return _joined(
+        profile(one, limits.listed_profile)
+        for one in authors
+        if one is not None and one not in partners
+    )
 
 
 def _channels(context: PostContext) -> str:

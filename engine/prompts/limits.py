@@ -21,7 +21,7 @@ class Limits:
     own: int = 16_000
     memory: int = 8_000
     profile: int = 3_000
-    listed_profile: int = 1_000
+    listed_profile: int = 500
     message: int = 6_000
     window: int = 40_000
     recent: int = 600

@@ -37,7 +37,10 @@ def remember_values(context: RememberContext, limits: Limits) -> dict[str, str |
     """Return finished talks; their messages share one window."""
     texts = (entry.text for talk in context.talks for entry in talk.history)
     share = equal_share(texts, limits)
-    return {"talks": "\n".join(_talk(context, talk, share) for talk in context.talks)}
+    return {
+        "memory": marked("memory", context.memory, limits.memory),
+        "talks": "\n".join(_talk(context, talk, share) for talk in context.talks),
+    }
 
 
 def _talk(context: RememberContext, talk: ClosedTalk, share: int) -> str:

@@ -19,7 +19,7 @@ from engine.prompts.lists import prune_values, remember_values, scan_values
 from engine.prompts.marks import marked
 from engine.prompts.prompt import Prompt
 from engine.prompts.talks import now_values, talk
-from engine.prompts.templates import AGENT, HOUSE, PHASES, PROMPT_VERSION, RULES
+from engine.prompts.templates import AGENT, HOUSE, MEMORY, PHASES, PROMPT_VERSION, RULES
 
 if TYPE_CHECKING:
     from engine.ports.llm import Context, Persona
@@ -40,14 +40,15 @@ def render(context: Context, limits: Limits = LIMITS) -> Prompt:
         case PostContext():
             return _prompt(LlmPhase.POST, context, limits, context.memory)
         case RememberContext():
-            return _prompt(LlmPhase.REMEMBER, context, limits, context.memory)
+            return _prompt(LlmPhase.REMEMBER, context, limits, "")  # it is what is asked about
 
 
 def _prompt(phase: LlmPhase, context: Context, limits: Limits, memory: str) -> Prompt:
     words = PHASES[phase]
     return Prompt(
         rules=_rules(words.task, context.persona, limits),
-        agent=_agent(context.persona, memory, limits),
+        agent=_agent(context.persona, limits),
+        memory=_memory(memory, limits),
         talk=talk(context, words.talk, limits) if isinstance(context, ReplyContext) else (),
         now=words.now.filled(**_now(context, limits)),
         schema=FORMS[phase],
@@ -78,12 +79,17 @@ def _rules(task: str, persona: Persona, limits: Limits) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _agent(persona: Persona, memory: str, limits: Limits) -> str:
-    """Return whom the model speaks for; the memory last, because it changes most often."""
+def _agent(persona: Persona, limits: Limits) -> str:
+    """Return whom the model speaks for."""
     about = {"name": persona.bot_name, "speaks-for": persona.represents}
     return AGENT.filled(
         you=marked("you", "", 0, about),
         profile=marked("profile", persona.public_profile, limits.own),
         instructions=marked("instructions", persona.private_instructions, limits.own),
-        memory=marked("memory", memory, limits.memory),
     )
+
+
+def _memory(memory: str, limits: Limits) -> str:
+    if not memory.strip():
+        return ""
+    return MEMORY.filled(memory=marked("memory", memory, limits.memory))

@@ -55,6 +55,7 @@ def _version() -> str:
 
 RULES = _FILES["rules"]
 AGENT = Words(_FILES["agent"])
+MEMORY = Words(_FILES["memory"])
 HOUSE = Words(_FILES["house"])
 PHASES = {phase: _phase_words(phase) for phase in LlmPhase}
 PROMPT_VERSION = _version()

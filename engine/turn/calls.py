@@ -253,7 +253,7 @@ class TurnCalls:
         self.unreported.append(record if usage is None else _with_tokens(record, usage))
 
     def _count_failure(self, failure: BaseException | None) -> None:
-        if isinstance(failure, TransientLlmError):
+        if isinstance(failure, TransientLlmError) or _is_none_of_a_model(failure):
             self._line.n_failures_in_row += 1
             self._line.last_failure = str(failure)
         elif failure is None or isinstance(failure, UnusableAnswer):
@@ -271,6 +271,13 @@ async def _found(look_up: Callable[[LookUp], Awaitable[Found]], wanted: LookUp |
     except Exception:  # a turn must not fail for something that it can do without
         log.exception("A look-up failed: %s", wanted)
         return None
+
+
+def _is_none_of_a_model(failure: BaseException | None) -> bool:
+    """Tell whether an answer bills nothing: a page, or other JSON, of whoever stands between."""
+    if not isinstance(failure, UnusableAnswer) or failure.receipt is None:
+        return False
+    return failure.receipt.usage is None
 
 
 def _refuse_unstorable(answer: LlmAnswer) -> None:

@@ -99,7 +99,7 @@ def pages() -> dict[str, str]:
     rules = {f"rules-{phase}": prompts[phase].rules for phase in LlmPhase}
     forms = {f"form-{phase}": json.dumps(prompts[phase].schema) + "\n" for phase in LlmPhase}
     cases = {
-        name: "\n----------\n".join([prompt.agent, *prompt.talk, prompt.now])
+        name: "\n----------\n".join([prompt.agent, prompt.memory, *prompt.talk, prompt.now])
         for name, prompt in prompts.items()
     }
     return rules | forms | cases

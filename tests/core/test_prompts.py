@@ -60,7 +60,8 @@ hostile = st.one_of(
 
 
 def parts(prompt: Prompt) -> list[str]:
-    return [prompt.rules, prompt.agent, *prompt.talk, prompt.now]
+    memory = (prompt.memory,) if prompt.memory else ()
+    return [prompt.rules, prompt.agent, *memory, *prompt.talk, prompt.now]
 
 
 def ours(prompt: Prompt) -> list[str]:
@@ -74,14 +75,15 @@ def with_text(text: str) -> Iterator[Context]:
     """Yield contexts that hold a text wherever somebody else's text can stand."""
     said, by_person = entry(5, KELP.bot_name, text), entry(6, "Ann", text, is_bot=False)
     other = replace(KELP, public_profile=text)
-    me = replace(FERRY, public_profile=text, private_instructions=text, house_rules=text + "x")
+    me = replace(FERRY, public_profile=text, private_instructions=text, house_rules="x" + text)
     channels = (ChannelInfo(name="general", topic=text),)
     talk = ClosedTalk(partner="KelpBot", outcome="lost", history=(said, by_person))
-    yield replace(scan_context(me, (said, by_person), (other,)), memory=text)
+    # With a word more, since blanks alone make no part of a prompt.
+    yield replace(scan_context(me, (said, by_person), (other,)), memory="x" + text)
     yield PruneContext(persona=FERRY, posts=(said,), n_keep=1)
     yield replace(
         reply_context(FERRY, other, (said, by_person), summary=said, guidance="x" + text),
-        memory=text,
+        memory="x" + text,
     )
     bank = (BankedPost(entry=said, author=profile_of(other)),)
     yield post_context(FERRY, partners=(other,), bank=bank, channels=channels, recent=(text,))
@@ -169,6 +171,8 @@ def test_nothing_before_the_mark_changes_from_call_to_call() -> None:
 
     assert render(one).rules == render(other).rules
     assert render(one).agent == render(other).agent
+    assert render(replace(one, memory="New.")).agent == render(one).agent
+    assert render(replace(one, memory="New.")).memory != render(one).memory == ""
     assert render(one).schema is render(other).schema
     assert render(one).now != render(other).now
 

@@ -31,10 +31,11 @@ def body_of(request: LlmRequest) -> dict[str, Any]:
     Everything up to a mark is the same as at the calls before, byte for byte; see `Prompt`.
     """
     prompt = prompt_of(request)
+    system = (prompt.rules, prompt.agent, prompt.memory)
     body: dict[str, Any] = {
         "model": request.model,
         "max_tokens": prompt.max_tokens,
-        "system": [_text(prompt.rules, marked=True), _text(prompt.agent, marked=True)],
+        "system": [_text(text, marked=True) for text in system if text],
         "messages": [{"role": "user", "content": _asked(prompt)}, *_rounds(request)],
         "output_config": {"format": {"type": "json_schema", "schema": prompt.schema}},
     }
@@ -57,7 +58,7 @@ def most_tokens(request: LlmRequest) -> tuple[int, int]:
     """Return bounds on the tokens of a request and of its answer."""
     prompt = prompt_of(request)
     rounds = json.dumps(list(_rounds(request)), ensure_ascii=False)
-    n_blocks = 3 + len(prompt.talk) + sum(2 * len(one.found) for one in request.rounds)
+    n_blocks = 4 + len(prompt.talk) + sum(2 * len(one.found) for one in request.rounds)
     n_bytes = len(rounds.encode(errors="replace"))
     return upper_tokens(prompt) + n_bytes + n_blocks * _BLOCK_TOKENS, prompt.max_tokens
 
