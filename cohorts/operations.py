@@ -36,6 +36,8 @@ VERSIONED_FIELDS: Final = (
     "max_usd",
     "daily_posts",
     "calls_per_window",
+    "small_model",
+    "large_model",
 )
 """Texts and limits: a change of one of them makes a new version of the agent."""
 _OTHER_FIELDS: Final = ("status", "slack_token_env", "bot_user_id")

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING
 
-from engine.core.prices import PriceTable, Usage
+from engine.core.prices import PriceTable
 from engine.core.tokens import n_bytes, upper_tokens
+from engine.core.usage import Usage
 from engine.ports.llm import LlmAnswer
 from tests.runtime.scripted_llm import Script, eager
 

@@ -28,7 +28,7 @@ def main(bill: Path, seconds: float, words: list[str]) -> None:
     from engine.management.commands.runsim import Command  # noqa: PLC0415
     from engine.money import price_table  # noqa: PLC0415
     from tests.eager_run import keep_the_newest  # noqa: PLC0415
-    from tests.paid_llm import MODEL, PaidLlm  # noqa: PLC0415
+    from tests.paid_llm import PaidLlm  # noqa: PLC0415
     from tests.runtime.scripted_llm import by_phase, eager  # noqa: PLC0415
 
     prices = price_table()
@@ -46,7 +46,6 @@ def main(bill: Path, seconds: float, words: list[str]) -> None:
     vars(watch)["EMPTY_REST_SECONDS"] = (0.2, 0.4, 0.8)
     vars(notices)["SKIP_SECONDS"] = seconds
     vars(build)["OfflineLlm"] = paid_llm
-    vars(build)["models_of"] = lambda _config: (MODEL,)
     Command().run_from_argv(["manage.py", "runsim", "--skip-checks", *words])
 
 

@@ -180,6 +180,7 @@ class _History:
             "number": 1,
             "agent_id": self._author,
             "agent_version": 1,
+            "house_rules_version": 0,
             "phase": "'reply'",
             "thread": f"1 + {THREAD} * (i / {THREAD})",
             "model": "'benchmark'",

@@ -282,6 +282,7 @@ class CallRecord:
     number: int
     agent: int
     agent_version: int
+    house_rules_version: int = 0
     phase: str
     thread: int | None
     model: str

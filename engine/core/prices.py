@@ -1,4 +1,4 @@
-"""What a call costs: tokens as billed, a dated table of prices, and sums in whole nano-USD.
+"""What a call costs: a dated table of prices, and sums in whole nano-USD.
 
 A model without a price costs nobody knows what: that is None here, never zero.
 """
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import date, datetime
     from decimal import Decimal
+
+    from engine.core.usage import Usage
 
 #: One US dollar.
 NANO = 1_000_000_000
@@ -33,25 +35,6 @@ def nano_usd(usd: Decimal | None) -> int | None:
 def in_usd(nano_usd: int) -> str:
     """Return an amount of money in US dollars, to the hundredth of a cent."""
     return f"${nano_usd / NANO:,.4f}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """Tokens as billed; cached input apart from plain input, which does not include it.
-
-    Money in nano-USD; None when the model has no price.
-    """
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    cost_nano_usd: int | None = 0
-
-    @property
-    def prompt_tokens(self) -> int:
-        """All that was read, cached or not."""
-        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 #: What surrounds one block of text in a request: its role, its marks, its place.
-BLOCK_TOKENS = 16
-#: What surrounds a whole request, the instructions on its form included.
-REQUEST_TOKENS = 512
-#: English prose has about so many bytes for each token.
-LIKELY_BYTES_PER_TOKEN = 4
+BLOCK_TOKENS = 40
+#: What a service adds to a request by itself: how it explains the form and the tools to the model.
+REQUEST_TOKENS = 2_000
+#: English prose has about so many bytes for each token: four by older tokenizers, of which newer
+#: ones make up to 35 % more (https://platform.claude.com/docs/en/about-claude/pricing).
+LIKELY_BYTES_PER_TOKEN = 3
 
 
 def upper_tokens(blocks: Iterable[str]) -> int:

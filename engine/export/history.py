@@ -65,6 +65,7 @@ _CALL = (
     "turn",
     "agent_id",
     "agent_version",
+    "house_rules_version",
     "phase",
     "thread",
     Exists(
@@ -142,7 +143,7 @@ def call_rows(scope: Scope) -> Iterator[schema.LlmCallRow]:
     rows = LlmCall.objects.filter(run__in=scope.runs.order_by())
     ordered = rows.order_by("run_id", "turn", "number")
     for row in ordered.values_list(*_CALL).iterator(CHUNK):
-        run, turn, agent, version, phase, thread, is_thread, model, prompt, *rest = row
+        run, turn, agent, version, house, phase, thread, is_thread, model, prompt, *rest = row
         attempt, state, *told, reserved, cost, latency, finish, error = rest
         is_on_its_way = state == LlmCall.State.RESERVED
         given, made, cache_read, cache_write = (None,) * 4 if is_on_its_way else told
@@ -151,6 +152,7 @@ def call_rows(scope: Scope) -> Iterator[schema.LlmCallRow]:
             turn=turn,
             agent=scope.slugs[agent],
             agent_version=version,
+            house_rules_version=house,
             phase=phase,
             thread=thread if is_thread else None,
             model=model,

@@ -56,7 +56,10 @@ LIVE_STATUSES = frozenset({"queued", "running", "paused", "stopping"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """The effective settings of a run: caps as last raised, `concurrent_turns` as used."""
+    """The effective settings of a run: caps as last raised, `concurrent_turns` as used.
+
+    `house_rules` is the text of the version that the run began with; version 0 is none.
+    """
 
     policy: Policy
     time_zone: str
@@ -83,6 +86,10 @@ class Configuration:
     thread_idle_seconds: float
     calls_per_window: int | None
     stop_grace_seconds: float
+    house_rules_version: int = 0
+    house_rules: str = ""
+    small_model: str = ""
+    large_model: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +264,7 @@ class LlmCallRow:
     turn: int
     agent: str
     agent_version: int
+    house_rules_version: int = 0
     phase: Phase
     thread: int | None
     model: str

@@ -44,7 +44,8 @@ class Limits:
         if self._line.circuit_is_open:
             return Ending(
                 reason=EndReason.CIRCUIT_OPEN,
-                sentence="The model failed too often in a row; look at its status, then resume.",
+                sentence=f"The model failed {self._line.n_failures_in_row} times in a row, at last "
+                f"like this: {self._line.last_failure} Look at its status, then resume.",
             )
         if self.ends_at is not None and now >= self.ends_at:
             return Ending(reason=EndReason.TIME_LIMIT)

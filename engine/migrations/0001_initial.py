@@ -20,13 +20,29 @@ class Migration(migrations.Migration):
                 ('description', models.TextField(blank=True)),
                 ('policy', models.CharField(choices=[('open', 'open: an agent in no cohort deals with everyone'), ('isolated', 'isolated: an agent in no cohort deals with nobody'), ('off', 'off: no gate')], default='open', max_length=10)),
                 ('settings', models.JSONField(blank=True, default=dict)),
-                ('house_rules', models.TextField(blank=True, help_text='Purpose and tone; part of every prompt.')),
                 ('roster_chosen', models.BooleanField(default=False, help_text='Otherwise all active agents take part.', verbose_name='chosen roster')),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
             options={
                 'ordering': ['name'],
                 'constraints': [models.CheckConstraint(condition=models.Q(('name__regex', '^[a-z0-9][a-z0-9-]{0,47}\\Z')), name='simulation_name_form'), models.CheckConstraint(condition=models.Q(('policy__in', ['open', 'isolated', 'off'])), name='simulation_policy_known')],
+            },
+        ),
+        migrations.CreateModel(
+            name='HouseRules',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('number', models.PositiveIntegerField()),
+                ('text', models.TextField(blank=True)),
+                ('saved_by', models.CharField(max_length=150)),
+                ('saved_at', models.DateTimeField(auto_now_add=True)),
+                ('simulation', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='house_rules_versions', to='engine.simulation')),
+            ],
+            options={
+                'verbose_name': 'house rules',
+                'verbose_name_plural': 'house rules',
+                'ordering': ['simulation_id', '-number'],
+                'constraints': [models.UniqueConstraint(fields=('simulation', 'number'), name='house_rules_unique')],
             },
         ),
         migrations.CreateModel(
@@ -175,6 +191,7 @@ class Migration(migrations.Migration):
                 ('turn', models.PositiveBigIntegerField()),
                 ('number', models.PositiveIntegerField()),
                 ('agent_version', models.PositiveIntegerField()),
+                ('house_rules_version', models.PositiveIntegerField(default=0)),
                 ('phase', models.CharField(max_length=12)),
                 ('thread', models.PositiveBigIntegerField(null=True)),
                 ('model', models.CharField(max_length=100)),

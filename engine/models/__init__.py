@@ -16,6 +16,7 @@ from engine.models.runs import (
 from engine.models.simulation import (
     Channel,
     ChannelMember,
+    HouseRules,
     RosterEntry,
     Simulation,
     Subscription,
@@ -28,6 +29,7 @@ __all__ = [
     "ChannelMember",
     "DayCap",
     "Decision",
+    "HouseRules",
     "Inbox",
     "Invitation",
     "LlmCall",

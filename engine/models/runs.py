@@ -171,6 +171,7 @@ class LlmCall(models.Model):
         Agent, on_delete=models.PROTECT, related_name="llm_calls", db_index=False
     )
     agent_version = models.PositiveIntegerField()
+    house_rules_version = models.PositiveIntegerField(default=0)
     phase = models.CharField(max_length=12)
     thread = models.PositiveBigIntegerField(null=True)
     model = models.CharField(max_length=100)

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     )
 
 
+#: A search looks through so many of the newest messages of a simulation.
+SEARCHED = 5_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMessage:
     """A message with its text; `author` None is a person, shown as `person`."""
@@ -191,6 +195,15 @@ class Store(Protocol):
 
     async def read(self, wanted: Wanted) -> Texts:
         """Return the texts that a turn asks for at one moment; see `Wanted`."""
+        ...
+
+    async def search(
+        self, words: tuple[str, ...], *, channels: tuple[int, ...], most: int
+    ) -> tuple[StoredMessage, ...]:
+        """Return the newest messages of these channels that hold all the words, newest first.
+
+        Only the newest `SEARCHED` messages are looked through; case does not count in ASCII.
+        """
         ...
 
     async def told_talks(self, talks: tuple[Talk, ...], *, agent: int) -> tuple[ToldTalk, ...]:

@@ -22,7 +22,7 @@ def in_words(simulation: str, told: Forecast) -> Iterator[str]:
     yield _line("tokens written", told.output_tokens)
     if told.cost is not None:
         yield _line("cost", told.cost, shown=in_usd)
-        yield "Tokens that the provider reads from a cache are counted at their full price."
+        yield "What the service keeps in its cache is counted at the price of that."
     elif told.unpriced is not None:
         yield f"{told.unpriced} has no price: nobody knows what it would cost."
     else:

@@ -8,7 +8,6 @@ stored.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -17,12 +16,11 @@ from django.db import transaction
 from django.db.models import Avg, Count
 from django.utils import timezone
 
-from engine.build import build_trial, reader_of, tier_models, trial_runner
-from engine.core.prices import Usage
+from engine.build import build_trial, models_of, reader_of, trial_runner
+from engine.core.usage import Usage
 from engine.loop.engine import Engine
 from engine.models import LlmCall
 from engine.money import price_table
-from engine.ports.llm import Tier
 from engine.runs.end import first_moment
 from engine.store.database import read_lease
 from engine.store.database.loading import load
@@ -48,7 +46,7 @@ LONGEST_MINUTES = 24 * 60.0
 #: So many calls of a purpose tell better than a count of bytes how many tokens the next one has.
 ENOUGH_CALLS = 20
 
-Tokens = tuple[float, float]
+KINDS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +85,12 @@ class Taken:
 def forecast(simulation: Simulation, config: RunConfig) -> Forecast:
     """Play the next run of a simulation in memory, several times, and tell what it would take."""
     loaded, starts_at = _snapshot(simulation, config)
-    models, prices = tier_models(config), price_table()
-    unpriced = [model for model in models.values() if not prices.knows(model, timezone.now())]
+    models, prices = models_of(config, loaded.agents), price_table()
+    unpriced = [model for model in models if not prices.knows(model, timezone.now())]
     known = _history(simulation, models)
     with closing(reader_of(simulation.pk, config.policy)) as reader:
         taken = [
-            weigh(rehearse(loaded, reader, config, seed, starts_at), known, models, prices)
+            weigh(rehearse(loaded, reader, config, seed, starts_at), known, prices)
             for seed in range(config.seed + 1, config.seed + 1 + REHEARSALS)
         ]
     return Forecast(
@@ -142,38 +140,29 @@ def _snapshot(simulation: Simulation, config: RunConfig) -> tuple[Loaded, dateti
     return loaded, starts_at
 
 
-def _history(simulation: Simulation, models: Mapping[Tier, str]) -> dict[str, Tokens]:
-    """Return the mean tokens read and written by purpose, of enough calls to these models."""
+def _history(simulation: Simulation, models: Sequence[str]) -> dict[str, Usage]:
+    """Return the mean tokens of a call by phase, where enough calls to these models were made."""
     calls = LlmCall.objects.filter(
-        run__simulation=simulation, model__in=models.values(), error="", output_tokens__gt=0
+        run__simulation=simulation, model__in=models, error="", output_tokens__gt=0
     )
-    means = (
-        calls.order_by("phase")
-        .values_list("phase")
-        .annotate(
-            n=Count("pk"),
-            given=Avg("input_tokens") + Avg("cache_read_tokens") + Avg("cache_write_tokens"),
-            made=Avg("output_tokens"),
-        )
-    )
-    return {phase: (given, made) for phase, n, given, made in means if n >= ENOUGH_CALLS}
+    means = calls.order_by("phase").values_list("phase", Count("pk"), *map(Avg, KINDS))
+    return {
+        phase: Usage(**dict(zip(KINDS, map(round, tokens), strict=True)))
+        for phase, n_calls, *tokens in means
+        if n_calls >= ENOUGH_CALLS
+    }
 
 
-def weigh(
-    trial: Trial, known: Mapping[str, Tokens], models: Mapping[Tier, str], prices: PriceTable
-) -> Taken:
-    """Return what a rehearsal would have taken of the models."""
-    totals: defaultdict[str, int] = defaultdict(int)
-    for (phase, tier), counted in trial.llm.counted.items():
-        given, made = counted.input_tokens, counted.output_tokens
-        if phase in known:
-            given, made = (round(counted.n_calls * mean) for mean in known[phase])
-        n_calls = counted.n_calls
-        one = Usage(input_tokens=given // n_calls, output_tokens=made // n_calls)
-        totals["calls"] += n_calls
-        totals["input_tokens"] += given
-        totals["output_tokens"] += made
-        model = models.get(Tier(tier), "")
-        totals["cost"] += n_calls * (prices.cost(model, one, timezone.now()) or 0)
-    names = ("calls", "input_tokens", "output_tokens", "cost")
-    return Taken(**{name: totals[name] for name in names})
+def weigh(trial: Trial, known: Mapping[str, Usage], prices: PriceTable) -> Taken:
+    """Return what a rehearsal would have taken of its models; what has no price costs nothing here."""
+    calls = [
+        replace(counted, usage=known.get(counted.phase, counted.usage))
+        for counted in trial.llm.counted
+    ]
+    now = timezone.now()
+    return Taken(
+        calls=len(calls),
+        input_tokens=sum(call.usage.prompt_tokens for call in calls),
+        output_tokens=sum(call.usage.output_tokens for call in calls),
+        cost=sum(prices.cost(call.model, call.usage, now) or 0 for call in calls),
+    )

@@ -15,6 +15,7 @@ from django.db.models import Count, Sum
 from django.db.models.functions import Coalesce
 
 from cohorts.triggers import missing_triggers
+from engine.build import make_ready
 from engine.core.config import RunConfig
 from engine.models import LlmCall, Run, RunControl, Turn
 from engine.models.runs import LIVE
@@ -85,8 +86,8 @@ def begin(simulation: Simulation, config: RunConfig, *, who: str) -> Begun:
     A run that died is fenced and marked interrupted first. Raises `RunIsLive` while another one
     is live, and `RunRefused` when the database lacks what guards the topology.
     """
-    _check_triggers()
-    check_priced(config)
+    _make_ready(config)
+    check_priced(simulation, config)
     lease = clear_the_way(simulation)
     with _coming_alive(simulation, lease) as liveness:
         run = Run.objects.create(
@@ -124,6 +125,9 @@ def resume(
     driven, and `RunRefused` if none is paused.
     """
     _check_triggers()
+    run = Run.objects.filter(simulation=simulation, status=Run.Status.PAUSED).first()
+    if run is not None:
+        make_ready(RunConfig(**run.configuration))
     lease = _lease_of_now(simulation)
     run = Run.objects.filter(simulation=simulation, status__in=LIVE).first()
     if run is None:
@@ -138,7 +142,7 @@ def resume(
         token = _take(run, lease)
         RunControl.objects.filter(run=run).update(wish=RunControl.Wish.RUN, **raised)
         config = _with_raised_caps(run)
-        check_priced(config)
+        check_priced(simulation, config)
         _set_running(run, config)
         starts_at = first_moment(simulation.pk)
     return Begun(
@@ -150,6 +154,11 @@ def resume(
         starts_at=starts_at,
         spent=_spent(run),
     )
+
+
+def _make_ready(config: RunConfig) -> None:
+    _check_triggers()
+    make_ready(config)
 
 
 def _check_triggers() -> None:

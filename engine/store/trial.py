@@ -77,6 +77,11 @@ class TrialStore:
             recent=recent[-wanted.n_recent :] if wanted.n_recent else (),
         )
 
+    async def search(
+        self, words: tuple[str, ...], *, channels: tuple[int, ...], most: int
+    ) -> tuple[StoredMessage, ...]:
+        return ()  # the offline LLM looks nothing up
+
     async def told_talks(self, talks: tuple[Talk, ...], *, agent: int) -> tuple[ToldTalk, ...]:
         return tuple([await self._told(talk, agent) for talk in talks])
 

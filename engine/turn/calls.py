@@ -3,33 +3,51 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.core.budget import Reservation, Spent
-from engine.core.config import MAX_CALLS_PER_TURN
+from engine.core.config import LOOK_UP_ROUNDS, MAX_CALLS_PER_TURN
 from engine.core.effects import CallRecord
 from engine.core.errors import (
     EngineError,
     LlmError,
     PermanentLlmError,
+    PromptRefused,
+    StoreLost,
     TransientLlmError,
+    Unusable,
     UnusableAnswer,
 )
-from engine.core.prices import Usage
 from engine.core.texts import is_storable, storable
-from engine.ports.llm import AnswerPost, LlmRequest, NewRoot, Remembered, Written
+from engine.core.usage import Receipt, Usage
+from engine.ports.llm import (
+    AnswerPost,
+    LlmRequest,
+    LookUps,
+    NewRoot,
+    Remembered,
+    Round,
+    Tier,
+    Written,
+)
 from engine.turn.permits import Permits
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from engine.core.budget import Budget
+    from engine.core.config import RunConfig
     from engine.core.effects import TurnRecord
     from engine.core.records import AgentSpec
     from engine.core.world import World
     from engine.ports.clock import Clock
-    from engine.ports.llm import Context, Decision, Llm, LlmAnswer, LlmPhase, Tier
+    from engine.ports.llm import Context, Decision, Found, Llm, LlmAnswer, LlmPhase, LookUp
     from engine.ports.store import Store
     from engine.turn.trust import Trust
+
+log = logging.getLogger(__name__)
 
 #: A turn waits this long for a retry, in seconds; for longer it ends and comes back.
 PATIENCE_SECONDS = 5.0
@@ -77,6 +95,7 @@ class Line:
         self.permits = Permits(permits)
         self.trust = trust
         self.n_failures_in_row = 0
+        self.last_failure = ""
 
     @property
     def circuit_is_open(self) -> bool:
@@ -87,8 +106,17 @@ class Line:
 class TurnCalls:
     """The `Mind` of one turn. `unreported` are records that no hand-in has carried yet."""
 
-    def __init__(self, line: Line, *, world: World, spec: AgentSpec, turn: TurnRecord) -> None:
+    def __init__(
+        self,
+        line: Line,
+        *,
+        world: World,
+        spec: AgentSpec,
+        turn: TurnRecord,
+        config: RunConfig,
+    ) -> None:
         self._line = line
+        self._config = config
         self._world = world
         self._spec = spec
         self._turn = turn
@@ -103,30 +131,68 @@ class TurnCalls:
         return records
 
     async def ask(
-        self, phase: LlmPhase, tier: Tier, context: Context, *, thread: int | None = None
+        self,
+        phase: LlmPhase,
+        tier: Tier,
+        context: Context,
+        *,
+        thread: int | None = None,
+        look_up: Callable[[LookUp], Awaitable[Found]] | None = None,
     ) -> Decision:
-        """Ask until there is an answer; raises what no further attempt of this turn can cure."""
-        wait_seconds = FIRST_WAIT_SECONDS
+        """Ask until there is a decision, with what was looked up in between.
+
+        Raises what no further attempt of this turn can cure.
+        """
+        request = LlmRequest(
+            agent=self._spec.slug,
+            turn=self._turn.number,
+            phase=phase,
+            tier=tier,
+            thread=thread,
+            attempt=1,
+            context=context,
+            model=self._model(tier),
+            may_look_up=look_up is not None,
+        )
         async with self._own_permits:
-            for attempt in range(1, ATTEMPTS + 1):
-                request = LlmRequest(
-                    agent=self._spec.slug,
-                    turn=self._turn.number,
-                    phase=phase,
-                    tier=tier,
-                    thread=thread,
-                    attempt=attempt,
-                    context=context,
-                )
-                try:
-                    return (await self._attempt(request)).decision
-                except TransientLlmError as error:
-                    wait_seconds = error.retry_after_seconds or wait_seconds
-                    if attempt == ATTEMPTS or wait_seconds >= PATIENCE_SECONDS:
-                        raise Backoff(str(error), max(wait_seconds, PATIENCE_SECONDS)) from error
-                await self._line.clock.sleep(wait_seconds)
-                wait_seconds *= 2
-        raise AssertionError("the last attempt returns or raises")
+            while True:
+                decision = await self._until_answered(request)
+                if not isinstance(decision, LookUps):
+                    return decision
+                if look_up is None or not request.may_look_up:
+                    raise UnusableAnswer(Unusable.TOOL)
+                found = await asyncio.gather(*(_found(look_up, one) for one in decision.wanted))
+                rounds = (*request.rounds, Round(asked=decision, found=tuple(found)))
+                may_look_up = len(rounds) < LOOK_UP_ROUNDS
+                request = replace(request, rounds=rounds, may_look_up=may_look_up)
+
+    def _model(self, tier: Tier) -> str:
+        spec, config = self._spec, self._config
+        if tier is Tier.SMALL:
+            return spec.small_model or config.small_model
+        return spec.large_model or config.large_model
+
+    async def _until_answered(self, request: LlmRequest) -> Decision | LookUps:
+        """Try again after waits that are short enough to wait inside of a turn, and once with a
+        shorter prompt if the whole one is not taken."""
+        wait_seconds = FIRST_WAIT_SECONDS
+        n_failed = 0
+        while True:
+            try:
+                return (await self._attempt(request)).decision
+            except PromptRefused as error:
+                if request.is_short:
+                    raise UnusableAnswer(Unusable.NOT_TAKEN) from error
+                request = replace(request, is_short=True, attempt=request.attempt + 1)
+                continue
+            except TransientLlmError as error:
+                n_failed += 1
+                wait_seconds = error.retry_after_seconds or wait_seconds
+                if n_failed == ATTEMPTS or wait_seconds >= PATIENCE_SECONDS:
+                    raise Backoff(str(error), max(wait_seconds, PATIENCE_SECONDS)) from error
+            await self._line.clock.sleep(wait_seconds)
+            request = replace(request, attempt=request.attempt + 1)
+            wait_seconds *= 2
 
     async def _attempt(self, request: LlmRequest) -> LlmAnswer:
         """Make one call under one permit; it is booked and recorded whatever comes of it."""
@@ -139,9 +205,8 @@ class TurnCalls:
             answer: LlmAnswer | None = None
             failure: BaseException | None = None
             try:
-                if (
-                    record.reserved_on is not None
-                ):  # the store may have taken longer than trust lasts
+                if record.reserved_on is not None:
+                    # The store may have taken longer than trust lasts.
                     await self._line.trust.wait()
                 answer = await self._line.llm.complete(request)
                 _refuse_unstorable(answer)
@@ -171,9 +236,10 @@ class TurnCalls:
             number=self._n_calls,
             agent=self._spec.id,
             agent_version=self._turn.agent_version,
+            house_rules_version=self._config.house_rules_version,
             phase=request.phase,
             thread=request.thread,
-            model="",
+            model=request.model,
             prompt_version="",
             attempt=request.attempt,
             started_at=now,
@@ -210,10 +276,11 @@ class TurnCalls:
         """Settle the call and record it; of one that died in flight nobody knows the cost: it is
         booked at its estimate."""
         self._count_failure(failure)
-        usage = _usage_of(answer, failure)
+        receipt = _receipt(answer, failure)
+        usage = None if receipt is None else receipt.usage
         cost = reservation.nano_usd if usage is None else usage.cost_nano_usd
         record = replace(
-            _answered(record, answer, usage or Usage()),
+            _answered(record, receipt),
             latency_seconds=(self._line.clock.now() - record.started_at).total_seconds(),
             cost_nano_usd=cost,
             error=storable(_error_of(failure)),
@@ -224,10 +291,31 @@ class TurnCalls:
         self.unreported.append(record)
 
     def _count_failure(self, failure: BaseException | None) -> None:
-        if isinstance(failure, TransientLlmError):
+        if isinstance(failure, TransientLlmError) or _is_none_of_a_model(failure):
             self._line.n_failures_in_row += 1
+            self._line.last_failure = str(failure)
         elif failure is None or isinstance(failure, UnusableAnswer):
             self._line.n_failures_in_row = 0
+
+
+async def _found(look_up: Callable[[LookUp], Awaitable[Found]], wanted: LookUp | None) -> Found:
+    """Return what a look-up came to; one that fails, or that is none of ours, cannot be had."""
+    if wanted is None:
+        return None
+    try:
+        return await look_up(wanted)
+    except StoreLost:
+        raise
+    except Exception:  # a turn must not fail for something that it can do without
+        log.exception("A look-up failed: %s", wanted)
+        return None
+
+
+def _is_none_of_a_model(failure: BaseException | None) -> bool:
+    """Tell whether an answer bills nothing: a page, or other JSON, of whoever stands between."""
+    if not isinstance(failure, UnusableAnswer) or failure.receipt is None:
+        return False
+    return failure.receipt.usage is None
 
 
 def _refuse_unstorable(answer: LlmAnswer) -> None:
@@ -237,27 +325,31 @@ def _refuse_unstorable(answer: LlmAnswer) -> None:
             Written(text=text) | AnswerPost(text=text) | NewRoot(text=text) | Remembered(text=text)
         ):
             if not is_storable(text):
-                raise UnusableAnswer("unstorable")
+                raise UnusableAnswer(Unusable.UNSTORABLE)
 
 
-def _usage_of(answer: LlmAnswer | None, failure: BaseException | None) -> Usage | None:
-    """Return what was billed, also for an answer that cannot be used; None if nobody knows."""
-    if answer is not None:
-        return answer.usage
-    return failure.usage if isinstance(failure, LlmError) else None
+def _receipt(answer: LlmAnswer | None, failure: BaseException | None) -> Receipt | None:
+    """Return what the call came to, also when its answer could not be used; None if nobody knows."""
+    if answer is None:
+        return failure.receipt if isinstance(failure, LlmError) else None
+    return Receipt(
+        model=answer.model,
+        prompt_version=answer.prompt_version,
+        finish_reason=answer.finish_reason,
+        usage=answer.usage,
+    )
 
 
-def _answered(record: CallRecord, answer: LlmAnswer | None, usage: Usage) -> CallRecord:
+def _answered(record: CallRecord, receipt: Receipt | None) -> CallRecord:
     """Return the record with what came back."""
-    if answer is not None:
-        record = replace(
-            record,
-            model=answer.model,
-            prompt_version=answer.prompt_version,
-            finish_reason=answer.finish_reason,
-        )
+    if receipt is None:
+        return record
+    usage = receipt.usage or Usage()
     return replace(
         record,
+        model=receipt.model,
+        prompt_version=receipt.prompt_version,
+        finish_reason=receipt.finish_reason,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cache_read_tokens=usage.cache_read_tokens,

@@ -43,6 +43,10 @@ DOCTORED: dict[str, tuple[str, Doctor]] = {
     "a topology of no run": ("unique", put("topology", {"version": 2}, run=7)),
     "a turn of no run": ("references", put("turns", {"number": 3}, run=7)),
     "a turn of nobody": ("references", put("turns", {"number": 3}, agent="yew")),
+    "a call under other house rules": (
+        "references",
+        put("llm_calls", {"turn": 1}, house_rules_version=2),
+    ),
     "a turn of no version": ("references", put("turns", {"number": 3}, agent_version=2)),
     "a message by nobody": ("references", put("messages", {"seq": 4}, author="yew")),
     "a message of no thread": ("references", put("messages", {"seq": 4}, thread=77)),

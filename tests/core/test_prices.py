@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.core.prices import Price, PriceTable, Usage, in_usd, nano_usd
+from engine.core.prices import Price, PriceTable, in_usd, nano_usd
+from engine.core.usage import Usage
 
 NANO = 10**9
 SPRING, AUTUMN = datetime(2026, 3, 2, tzinfo=UTC), datetime(2026, 10, 7, tzinfo=UTC)

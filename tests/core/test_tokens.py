@@ -38,5 +38,5 @@ def test_likely_tokens_are_not_above_upper_ones(blocks: list[str]) -> None:
 
 def test_tokens_are_counted_by_bytes() -> None:
     assert n_bytes("Zürich \N{GRINNING FACE}\ud800") == 8 + 4 + 3
-    assert upper_tokens(["abcd", "é"]) == 512 + (4 + 16) + (2 + 16)
-    assert likely_tokens(["abcd", "abcde", ""]) == 1 + 2
+    assert upper_tokens(["abcd", "é"]) == 2_000 + (4 + 40) + (2 + 40)
+    assert likely_tokens(["abc", "abcd", ""]) == 1 + 2

@@ -41,7 +41,7 @@ from engine.ports.llm import (
     SkipPost,
     Written,
 )
-from engine.ports.store import Beat, Loaded, Store, Texts, ToldTalk, Wanted
+from engine.ports.store import Beat, Loaded, Store, StoredMessage, Texts, ToldTalk, Wanted
 from engine.store.memory import MemoryStore
 from tests.runtime.scripted_llm import ScriptedLlm, unlike_any_other
 from tests.runtime.society import START, Society, make_agent, make_society
@@ -125,6 +125,11 @@ class CheckedStore:
 
     async def read(self, wanted: Wanted) -> Texts:
         return await self.inner.read(wanted)
+
+    async def search(
+        self, words: tuple[str, ...], *, channels: tuple[int, ...], most: int
+    ) -> tuple[StoredMessage, ...]:
+        return await self.inner.search(words, channels=channels, most=most)
 
     async def told_talks(self, talks: tuple[Talk, ...], *, agent: int) -> tuple[ToldTalk, ...]:
         return await self.inner.told_talks(talks, agent=agent)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from engine.core.config import RunConfig
 from engine.core.prices import PriceTable
+from engine.core.usage import Usage
 from engine.money.table import shipped_prices
-from engine.ports.llm import Tier
 from engine.runs.forecasts import REHEARSALS, Spread, Taken, rehearse, spread, weigh
 from engine.store.memory import MemoryStore
 from engine.store.memory.loading import loaded as load
@@ -19,7 +19,11 @@ from tests.runtime.society import Society, demo_society, offline, play
 if TYPE_CHECKING:
     from engine.core.records import AgentSpec
 
-MODELS = {Tier.SMALL: "claude-haiku-4-5", Tier.LARGE: "claude-sonnet-4-5"}
+MODELS: dict[str, Any] = {
+    "llm": "anthropic",
+    "small_model": "claude-haiku-4-5",
+    "large_model": "claude-sonnet-4-5",
+}
 PRICES = PriceTable(shipped_prices())
 SEEDS = 20
 
@@ -45,9 +49,9 @@ def taken(society: Society, seed: int) -> Taken:
     """Return what one run takes, played from where the society stands."""
     snapshot = load(society.tables)
     reader = MemoryStore(society.tables)
-    config = RunConfig(policy=str(society.policy), until_idle=True)
+    config = RunConfig(policy=str(society.policy), until_idle=True, **MODELS)
     trial = rehearse(snapshot, reader, config, seed, society.starts_at)
-    return weigh(trial, {}, MODELS, PRICES)
+    return weigh(trial, {}, PRICES)
 
 
 @pytest.mark.parametrize("is_fresh", [True, False], ids=["fresh", "with history"])
@@ -87,7 +91,7 @@ def test_rehearsal_takes_what_the_run_of_its_seed_takes() -> None:
     n_before = len(society.tables.calls)
     play(society, llm=offline(5, latency_seconds=5.0), seed=5, max_minutes=24 * 60.0)
     calls = list(society.tables.calls.values())[n_before:]
-    assert sum(one.n_calls for one in trial.llm.counted.values()) == len(calls) > 20
+    assert len(trial.llm.counted) == len(calls) > 20
     assert trial.llm.upper_estimate(None) == 0  # type: ignore[arg-type]
 
 
@@ -100,14 +104,13 @@ def test_spread_has_a_margin_and_is_never_wider_than_three() -> None:
 def test_calls_made_before_tell_how_many_tokens_the_next_one_has() -> None:
     society = small_society()
     snapshot, reader = load(society.tables), MemoryStore(society.tables)
-    config = RunConfig(policy=str(society.policy), until_idle=True)
+    config = RunConfig(policy=str(society.policy), until_idle=True, **MODELS)
     trial = rehearse(snapshot, reader, config, 1, society.starts_at)
-    n_replies = sum(
-        counted.n_calls for (phase, _), counted in trial.llm.counted.items() if phase == "reply"
-    )
-    plain = weigh(trial, {}, MODELS, PRICES)
-    told = weigh(trial, {"reply": (10_000.0, 1_000.0)}, MODELS, PRICES)
+    n_replies = sum(counted.phase == "reply" for counted in trial.llm.counted)
+    plain = weigh(trial, {}, PRICES)
+    known = Usage(input_tokens=9_000, cache_read_tokens=1_000, output_tokens=1_000)
+    told = weigh(trial, {"reply": known}, PRICES)
     assert told.calls == plain.calls
     assert told.input_tokens > n_replies * 10_000
     assert told.cost > plain.cost
-    assert weigh(trial, {}, {}, PRICES).cost == 0
+    assert weigh(trial, {}, PriceTable(())).cost == 0

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from engine.core.errors import TransientLlmError, UnusableAnswer
-from engine.core.prices import PriceTable, Usage
+from engine.core.prices import PriceTable
+from engine.core.usage import Receipt, Usage
 from engine.money.table import shipped_prices
 from tests.paid_llm import PaidLlm
 from tests.runtime.parts import at_home, raising
@@ -158,14 +159,18 @@ def test_unpriced_model_is_shown_as_that_and_stops_under_a_cap() -> None:
     assert set(played.engine.watch.whys.values()) == {"unpriced"}
 
 
+def receipt(usage: Usage) -> Receipt:
+    return Receipt(model="m", prompt_version="1", finish_reason="", usage=usage)
+
+
 BILLED = Usage(input_tokens=50, output_tokens=5, cache_read_tokens=7, cost_nano_usd=1_234)
 
 
 @pytest.mark.parametrize(
     ("error", "cost"),
     [
-        (UnusableAnswer("refused", usage=BILLED), 1_234),
-        (TransientLlmError("busy", retry_after_seconds=60, usage=Usage()), 0),
+        (UnusableAnswer("refused", receipt=receipt(BILLED)), 1_234),
+        (TransientLlmError("busy", retry_after_seconds=60, receipt=receipt(Usage())), 0),
         (TransientLlmError("cut off", retry_after_seconds=60), None),
     ],
     ids=["unusable", "refused before", "of unknown fate"],

@@ -5,16 +5,15 @@ from __future__ import annotations
 import pytest
 from django.apps import apps
 
-from engine import build
-from engine.core.config import RunConfig
+from cohorts.models import Agent
 from engine.core.prices import NANO
 from engine.models import LlmCall, Simulation, Turn
-from engine.ports.llm import Tier
 from tests.doors import make_world, runsim
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-MODELS = {Tier.SMALL: "claude-haiku-4-5", Tier.LARGE: "claude-sonnet-4-5"}
+PAID = ("--estimate", "--llm", "anthropic", "--seed", "1")
+LARGE = "claude-sonnet-4-5"
 
 
 def everything() -> dict[str, int]:
@@ -26,19 +25,11 @@ def everything() -> dict[str, int]:
     }
 
 
-def pay_for(monkeypatch: pytest.MonkeyPatch, models: dict[Tier, str]) -> None:
-    for module in ("engine.build", "engine.runs.forecasts"):
-        monkeypatch.setattr(f"{module}.tier_models", lambda _: models)
-    assert build.models_of(RunConfig()) == tuple(dict.fromkeys(models.values()))
-
-
-def test_estimate_tells_calls_tokens_and_money_and_writes_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pay_for(monkeypatch, MODELS)
+def test_estimate_tells_calls_tokens_and_money_and_writes_nothing() -> None:
+    """Nor does it ask for a key."""
     make_world()
     before = everything()
-    told = runsim("--estimate", "--seed", "1")
+    told = runsim(*PAID)
     assert (told.code, everything()) == (0, before)
     lines = told.out.splitlines()
     assert lines[0] == "The next run of main, by rehearsals in memory; nothing is stored or spent."
@@ -48,11 +39,8 @@ def test_estimate_tells_calls_tokens_and_money_and_writes_nothing(
 
 
 @pytest.mark.both_databases
-def test_estimate_as_json_goes_on_from_where_the_simulation_stands(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_estimate_as_json_goes_on_from_where_the_simulation_stands() -> None:
     """Four turns have brought posts into the channel; their texts are read where they are stored."""
-    pay_for(monkeypatch, MODELS)
     make_world()
     assert runsim("--max-turns", "8", "--seed", "1", "--quiet").code == 0
     run_id = Turn.objects.values_list("run", flat=True)[0]
@@ -64,7 +52,7 @@ def test_estimate_as_json_goes_on_from_where_the_simulation_stands(
             agent_id=Turn.objects.values_list("agent", flat=True)[0],
             agent_version=1,
             phase="reply",
-            model="claude-sonnet-4-5",
+            model=LARGE,
             prompt_version="1",
             attempt=1,
             started_at=Turn.objects.values_list("selected_at", flat=True)[0],
@@ -74,17 +62,20 @@ def test_estimate_as_json_goes_on_from_where_the_simulation_stands(
         )
         for number in range(100, 120)
     )
-    told = runsim("--estimate", "--seed", "1", "--json").summary
+    told = runsim(*PAID, "--large-model", LARGE, "--json").summary
     assert told["from_history"]
     assert told["unpriced"] is None
     assert told["calls"]["low"] > 0
     assert told["cost"]["high"] > 225 * NANO // 1_000  # one reply at the history's size
 
 
-def test_estimate_of_an_unpriced_model_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    pay_for(monkeypatch, dict.fromkeys(Tier, "claude-next"))
+@pytest.mark.parametrize("of", ["run", "agent"])
+def test_estimate_of_an_unpriced_model_says_so(of: str) -> None:
     make_world(agents=("ash", "elm"))
-    told = runsim("--estimate", "--max-turns", "2")
+    if of == "agent":
+        Agent.objects.filter(slug="elm").update(small_model="claude-next")
+    words = ("--small-model", "claude-next") if of == "run" else ()
+    told = runsim(*PAID, "--max-turns", "2", *words)
     assert told.out.splitlines()[-1] == (
         "claude-next has no price: nobody knows what it would cost."
     )

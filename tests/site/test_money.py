@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from cohorts.models import Agent
 from cohorts.operations import save_agent
 from engine import build
 from engine.core.config import RunConfig
-from engine.core.prices import Usage
+from engine.core.usage import Usage
 from engine.export.rows import Scope
 from engine.export.writer import write_export
 from engine.laws.checking import check_folder
@@ -127,21 +128,31 @@ def test_price_is_entered_in_the_admin(admin_client: Client) -> None:
 
 
 @pytest.mark.parametrize("of", ["run", "day"])
-def test_unpriced_model_is_refused_under_a_money_cap(
-    monkeypatch: pytest.MonkeyPatch, of: str
-) -> None:
-    monkeypatch.setattr("engine.runs.refusals.models_of", lambda _: (MODEL, "claude-next"))
-    check_priced(RunConfig())
+@pytest.mark.parametrize("whose", ["run", "agent"])
+def test_unpriced_model_is_refused_under_a_money_cap(of: str, whose: str) -> None:
+    simulation = make_world(agents=("ash",))
+    own = "claude-next" if whose == "agent" else ""
+    Agent.objects.update(large_model=own)
+    config = RunConfig(
+        llm="anthropic", small_model=MODEL, large_model=MODEL if own else "claude-next"
+    )
+    check_priced(simulation, config)
     if of == "day":
         set_day_cap(CENT, who="Ada")
     with pytest.raises(RunRefused, match="claude-next has no price, so no money cap could hold"):
-        check_priced(RunConfig(max_nano_usd=CENT if of == "run" else None))
+        check_priced(simulation, replace(config, max_nano_usd=CENT if of == "run" else None))
 
 
-def test_priced_model_is_let_go_under_a_money_cap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.runs.refusals.models_of", lambda _: (MODEL,))
+def test_priced_model_is_let_go_under_a_money_cap() -> None:
+    simulation = make_world(agents=("ash",))
+    Agent.objects.update(large_model="claude-next", status="retired")
     set_day_cap(CENT, who="Ada")
-    check_priced(RunConfig(max_nano_usd=CENT))
+    config = RunConfig(llm="anthropic", small_model=MODEL, large_model=MODEL)
+    check_priced(simulation, replace(config, max_nano_usd=CENT))
+
+
+def test_free_run_needs_no_prices() -> None:
+    check_priced(make_world(agents=("ash",)), RunConfig(max_nano_usd=CENT))
 
 
 # --- caps that people raise --------------------------------------------------------------------------

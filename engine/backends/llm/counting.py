@@ -3,32 +3,97 @@
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from engine.core.tokens import likely_tokens
+from engine.core.usage import Usage
+from engine.prompts import render
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterator
+    from datetime import datetime
 
+    from engine.ports.clock import Clock
     from engine.ports.llm import Llm, LlmAnswer, LlmRequest
+    from engine.prompts import Prompt
 
-#: What the instructions of a phase and the form of an answer add to what is shown, in tokens.
-INSTRUCTION_TOKENS = 600
 #: What the form of an answer adds to its text.
 FORM_TOKENS = 40
+#: A cache keeps no prefix shorter than this, in tokens,
+LEAST_CACHED_TOKENS = 1_024
+#: and none for longer after its last use.
+KEPT = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """One call: `usage` has no cost, which is for whoever knows the prices."""
+
+    phase: str
+    model: str
+    usage: Usage
 
 
 @dataclass(slots=True)
-class Counted:
-    """Calls and tokens of one kind."""
+class PrefixCache:
+    """What a service still has of the prompts before, by the stated rules of its cache: an entry
+    where a mark stands, for as long as it is used."""
 
-    n_calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
+    _used_at: dict[tuple[str, ...], datetime] = field(default_factory=dict)
+
+    def read(self, model: str, prompt: Prompt, now: datetime) -> int:
+        """Return how many tokens of a prompt the cache has at this moment."""
+        kept = 0
+        for prefix, _ in _prefixes(prompt):
+            used_at = self._used_at.get((model, *prefix))
+            if used_at is not None and now - used_at < KEPT:
+                self._used_at[model, *prefix] = now
+                kept = likely_tokens(prefix)
+        return kept
+
+    def write(self, model: str, prompt: Prompt, began_at: datetime) -> int:
+        """Keep a prompt up to each of its marks; return the tokens up to the last one."""
+        kept = 0
+        for prefix, is_marked in _prefixes(prompt):
+            n_tokens = likely_tokens(prefix)
+            if is_marked and n_tokens >= LEAST_CACHED_TOKENS:
+                self._used_at[model, *prefix] = began_at
+                kept = n_tokens
+        return kept
+
+
+@dataclass(slots=True, kw_only=True)
+class CountingLlm:
+    """An LLM that lets another one answer, and counts as a service would: cached input apart."""
+
+    inner: Llm
+    clock: Clock
+    cache: PrefixCache = field(default_factory=PrefixCache)
+    counted: list[Counted] = field(default_factory=list)
+    free: bool = True
+
+    def upper_estimate(self, request: LlmRequest) -> int | None:
+        return 0
+
+    async def complete(self, request: LlmRequest) -> LlmAnswer:
+        began_at, prompt = self.clock.now(), render(request.context)
+        n_read = self.cache.read(request.model, prompt, began_at)
+        answer = await self.inner.complete(request)
+        n_kept = max(n_read, self.cache.write(request.model, prompt, began_at))
+        written = likely_tokens(texts_of(astuple(answer.decision)))
+        usage = Usage(
+            input_tokens=likely_tokens(prompt.texts()) - n_kept,
+            output_tokens=FORM_TOKENS + written,
+            cache_read_tokens=n_read,
+            cache_write_tokens=n_kept - n_read,
+        )
+        self.counted.append(Counted(phase=request.phase, model=request.model, usage=usage))
+        return answer
 
 
 def texts_of(value: object) -> Iterator[str]:
-    """Yield every text in a context or a decision, however deep."""
+    """Yield every text in a decision, however deep."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, tuple):
@@ -36,28 +101,9 @@ def texts_of(value: object) -> Iterator[str]:
             yield from texts_of(part)
 
 
-def shown(request: LlmRequest) -> Iterable[str]:
-    """Return the texts that a model is shown for a request, but for the instructions."""
-    return texts_of(astuple(request.context))
-
-
-@dataclass(slots=True, kw_only=True)
-class CountingLlm:
-    """An LLM that lets another one answer; `counted` is by phase and tier."""
-
-    inner: Llm
-    blocks_of: Callable[[LlmRequest], Iterable[str]] = shown
-    counted: dict[tuple[str, str], Counted] = field(default_factory=dict)
-    free: bool = True
-
-    def upper_estimate(self, request: LlmRequest) -> int | None:
-        return 0
-
-    async def complete(self, request: LlmRequest) -> LlmAnswer:
-        answer = await self.inner.complete(request)
-        counted = self.counted.setdefault((request.phase, request.tier), Counted())
-        counted.n_calls += 1
-        counted.input_tokens += INSTRUCTION_TOKENS + likely_tokens(self.blocks_of(request))
-        written = likely_tokens(texts_of(astuple(answer.decision)))
-        counted.output_tokens += FORM_TOKENS + written
-        return answer
+def _prefixes(prompt: Prompt) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """Yield what a prompt begins with, up to the end of each block, and whether a mark is there."""
+    before: tuple[str, ...] = ()
+    for text, is_marked in prompt.blocks():
+        before = (*before, text)
+        yield before, is_marked

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import re
 import secrets
 from dataclasses import asdict
 from decimal import Decimal, InvalidOperation
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.conf import settings
 from django.core.management import BaseCommand, CommandError
 
+from cohorts.names import MODEL_LIKE, MODEL_PATTERN
 from engine import runs
 from engine.build import CHATS, CLOCKS, LLMS
 from engine.core.settings import RefusedSetting, configuration
@@ -21,6 +23,7 @@ from engine.loop.ending import EndReason
 from engine.models import Simulation
 from engine.runs.forecast_words import in_words
 from engine.runs.progress import progress_for
+from engine.simulations import house_rules_of
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -51,6 +54,8 @@ _BOUNDS = {
 _NOT_RESUMED = (
     "channels",
     "llm",
+    "small_model",
+    "large_model",
     "chat",
     "policy",
     "concurrent_turns",
@@ -76,6 +81,8 @@ class Command(BaseCommand):
         begin.add_argument("--resume", action="store_true", help="go on with a paused run")
         parser.add_argument("--channels", default="", metavar="A,B", help="make these if missing")
         parser.add_argument("--llm", choices=LLMS)
+        parser.add_argument("--small-model", metavar="M", help="for sorting and remembering")
+        parser.add_argument("--large-model", metavar="M", help="for replies and posts")
         parser.add_argument("--chat", choices=CHATS)
         parser.add_argument("--policy", choices=[str(one) for one in Simulation.Policy.values])
         parser.add_argument("--concurrent-turns", type=int, metavar="N")
@@ -192,22 +199,43 @@ def _configuration(options: dict[str, Any], stored: Simulation | None) -> RunCon
     values |= {name: value for name, value in flags.items() if value is not None}
     policy = options["policy"] or (Simulation.Policy.OPEN if stored is None else stored.policy)
     seed = options["seed"]
+    rules = None if stored is None else house_rules_of(stored)
     return configuration(
         values,
         policy=str(policy),
-        llm=options["llm"] or LLMS[0],
+        **_models(options),
         chat=options["chat"] or CHATS[0],
         clock=options["clock"] or CLOCKS[0],
         seed=secrets.randbelow(2**31) if seed is None else seed,
         time_zone=settings.TIME_ZONE,
         latency_seconds=options["latency"] or 0.0,
-        house_rules="" if stored is None else stored.house_rules,
+        house_rules="" if rules is None else rules.text,
+        house_rules_version=0 if rules is None else rules.number,
         until_idle=options["until_idle"],
         max_turns=options["max_turns"],
         max_minutes=options["max_minutes"],
         max_calls=options["max_calls"],
         max_nano_usd=nano_usd_of(options["max_usd"]),
     )
+
+
+def _models(options: dict[str, Any]) -> dict[str, str]:
+    """Return which LLM is asked, and its models: those of the run, else those of the settings."""
+    llm = options["llm"] or settings.SIM_LLM
+    asked = {name: options[name] for name in ("small_model", "large_model") if options[name]}
+    for name, model in asked.items():
+        flag = name.replace("_", "-")
+        if llm == "offline":
+            raise RefusedSetting(f"The offline LLM is no model of a choice: leave out --{flag}.")
+        if not re.search(MODEL_PATTERN, model):
+            raise RefusedSetting(f'--{flag} is "{model}": it must be {MODEL_LIKE}.')
+    if llm == "offline":
+        return {"llm": llm}
+    usual = {
+        "small_model": settings.SIM_ANTHROPIC_SMALL_MODEL,
+        "large_model": settings.SIM_ANTHROPIC_LARGE_MODEL,
+    }
+    return {"llm": llm, **usual, **asked}
 
 
 def _check_numbers(options: dict[str, Any]) -> None:

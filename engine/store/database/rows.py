@@ -268,6 +268,7 @@ def call_row(call: CallRecord, *, run: int) -> Row:
         "number": call.number,
         "agent_id": call.agent,
         "agent_version": call.agent_version,
+        "house_rules_version": call.house_rules_version,
         "phase": call.phase,
         "thread": call.thread,
         "model": call.model,
@@ -305,4 +306,6 @@ def agent_spec(agent: Agent, *, version: int, on_roster: bool) -> records.AgentS
         max_nano_usd=nano_usd(agent.max_usd),
         daily_posts=agent.daily_posts,
         calls_per_window=agent.calls_per_window,
+        small_model=agent.small_model,
+        large_model=agent.large_model,
     )

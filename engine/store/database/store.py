@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from engine.core.group import Group
     from engine.core.money import Caps, NoMoney
     from engine.core.records import Talk
-    from engine.ports.store import Beat, Loaded, Texts, ToldTalk, Wanted
+    from engine.ports.store import Beat, Loaded, StoredMessage, Texts, ToldTalk, Wanted
 
 Result = TypeVar("Result")
 
@@ -119,6 +119,12 @@ class DjangoStore:
 
     async def read(self, wanted: Wanted) -> Texts:
         return await self._texts.ask(wanted)
+
+    async def search(
+        self, words: tuple[str, ...], *, channels: tuple[int, ...], most: int
+    ) -> tuple[StoredMessage, ...]:
+        work = partial(reading.search, self._simulation, words, channels=channels, most=most)
+        return await self._read(work)
 
     async def told_talks(self, talks: tuple[Talk, ...], *, agent: int) -> tuple[ToldTalk, ...]:
         return await self._read(partial(reading.told_talks, self._simulation, talks, agent=agent))

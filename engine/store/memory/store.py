@@ -7,9 +7,18 @@ a test; `before_commit` is where a test holds a commit back, changes something u
 from __future__ import annotations
 
 import asyncio
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from engine.ports.store import Beat, Loaded, StoredMessage, Texts, ToldTalk, Wanted
+from engine.ports.store import (
+    SEARCHED,
+    Beat,
+    Loaded,
+    StoredMessage,
+    Texts,
+    ToldTalk,
+    Wanted,
+)
 from engine.store.memory import booking
 from engine.store.memory.loading import loaded, mail
 from engine.store.memory.writing import write
@@ -93,6 +102,20 @@ class MemoryStore:
             memories={segment: self._memory(wanted.agent, segment) for segment in wanted.memories},
             recent=tuple(rows[seq].message.text for seq in own[-wanted.n_recent :]),
         )
+
+    async def search(
+        self, words: tuple[str, ...], *, channels: tuple[int, ...], most: int
+    ) -> tuple[StoredMessage, ...]:
+        await asyncio.sleep(0)
+        newest = sorted(self._tables.messages.items(), reverse=True)
+        found = (
+            row.message
+            for seq, row in newest
+            if seq > newest[0][0] - SEARCHED
+            and row.message.channel in channels
+            and all(word.lower() in row.message.text.lower() for word in words)
+        )
+        return tuple(islice(found, most))
 
     async def told_talks(self, talks: tuple[Talk, ...], *, agent: int) -> tuple[ToldTalk, ...]:
         await asyncio.sleep(0)
