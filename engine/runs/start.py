@@ -129,13 +129,7 @@ def resume(
     if run is not None:
         make_ready(RunConfig(**run.configuration))
     lease = _lease_of_now(simulation)
-    run = Run.objects.filter(simulation=simulation, status__in=LIVE).first()
-    if run is None:
-        raise RunRefused(f"No run of {simulation.name} is paused: start one without --resume.")
-    if run.status != Run.Status.PAUSED:
-        if is_driven(simulation.pk, lease):
-            raise RunIsLive(live_sentence(simulation, run, lease))
-        raise RunRefused(f"Run {run.pk} of {simulation.name} died: start one without --resume.")
+    run = _paused(simulation, lease)
     raised = {"max_calls": max_calls, "max_nano_usd": max_nano_usd}
     raised = {name: cap for name, cap in raised.items() if cap is not None}
     with _coming_alive(simulation, lease) as liveness:
@@ -154,6 +148,18 @@ def resume(
         starts_at=starts_at,
         spent=_spent(run),
     )
+
+
+def _paused(simulation: Simulation, lease: LeaseState) -> Run:
+    """Return the paused run of a simulation, or refuse for want of one."""
+    run = Run.objects.filter(simulation=simulation, status__in=LIVE).first()
+    if run is None:
+        raise RunRefused(f"No run of {simulation.name} is paused: start one without --resume.")
+    if run.status == Run.Status.PAUSED:
+        return run
+    if is_driven(simulation.pk, lease):
+        raise RunIsLive(live_sentence(simulation, run, lease))
+    raise RunRefused(f"Run {run.pk} of {simulation.name} died: start one without --resume.")
 
 
 def _make_ready(config: RunConfig) -> None:
