@@ -145,7 +145,7 @@ def _history(simulation: Simulation, models: Sequence[str]) -> dict[str, Usage]:
     calls = LlmCall.objects.filter(
         run__simulation=simulation, model__in=models, error="", output_tokens__gt=0
     )
-    means = calls.order_by("phase").values_list("phase", Count("pk"), *map(Avg, KINDS))
+    means = calls.order_by("phase").values_list("phase").annotate(Count("pk"), *map(Avg, KINDS))
     return {
         phase: Usage(**dict(zip(KINDS, map(round, tokens), strict=True)))
         for phase, n_calls, *tokens in means

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -14,15 +14,16 @@ from django.core.management import call_command
 from django.db.models import Sum
 
 from cohorts.models import Agent
-from engine.models import LlmCall, Message, Run, Simulation, Turn
+from engine.core.prices import NANO
+from engine.models import LlmCall, Message, Run, Turn
 from engine.simulations import save_house_rules
 from tests.anthropic_api import minds, steps
 from tests.anthropic_api.models import HAIKU, SONNET
 from tests.anthropic_api.script import Weather
 from tests.anthropic_api.server import KEY, AnthropicApi
 from tests.backends.talkative import talkative
-from tests.core.offline_society import load_roster
-from tests.doors import Told, make_world, runsim
+from tests.backends.worlds import TEN, give_texts, play, quick_world, use
+from tests.doors import runsim
 
 if TYPE_CHECKING:
     from pytest_django.fixtures import Settings
@@ -31,32 +32,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-TEN = ("ash", "elm", "fir", "oak", "alder", "birch", "cedar", "hazel", "larch", "rowan")
-AT_ONCE = {"scan_delay_seconds": 0.0, "post_interval_seconds": 0.0, "pair_rest_seconds": 0.0}
-
 
 @pytest.fixture
 def api(settings: Settings) -> Iterator[AnthropicApi]:
     with AnthropicApi(mind=talkative) as server:
         use(settings, server)
         yield server
-
-
-def use(settings: Settings, server: AnthropicApi) -> None:
-    settings.SIM_ANTHROPIC_API_KEY = KEY
-    settings.SIM_ANTHROPIC_BASE_URL = server.url
-
-
-def quick_world(*, agents: Sequence[str] = TEN[:4], **settings: float) -> Simulation:
-    """Make a world in which nobody waits where nothing is to be waited for."""
-    simulation = make_world(agents=agents)
-    simulation.settings = AT_ONCE | settings
-    simulation.save()
-    return simulation
-
-
-def play(*words: str) -> Told:
-    return runsim("--llm", "anthropic", "--seed", "1", "--until-idle", "--json", *words)
 
 
 def reasons(run: Run) -> Counter[str]:
@@ -69,10 +50,7 @@ def reasons(run: Run) -> Counter[str]:
 def test_ten_agents_talk_to_proposals_mostly_from_the_cache(api: AnthropicApi) -> None:
     """With one slot, so that the same agents say the same at every try."""
     simulation = quick_world(agents=TEN, daily_posts=2)
-    for slug, who in zip(TEN, load_roster().personas.values(), strict=False):
-        Agent.objects.filter(slug=slug).update(
-            public_profile=who.public_profile, private_instructions=who.private_instructions
-        )
+    give_texts(TEN)
     save_house_rules(simulation, "Projects of one season.", who="Ada")
 
     told = play("--concurrent-turns", "1")
@@ -98,6 +76,8 @@ def test_ten_agents_talk_to_proposals_mostly_from_the_cache(api: AnthropicApi) -
         "plain": sum(one.plain for one in billed),
     }
     assert share_read_when_warm(run) >= 0.7
+    costs = calls.aggregate(cost=Sum("cost_nano_usd"))["cost"]
+    assert costs == api.ledger.total_nano_usd() == round(told.summary["cost_usd"] * NANO)
 
 
 def share_read_when_warm(run: Run) -> float:
