@@ -22,11 +22,12 @@ from engine.ports.llm import (
     SkipPost,
     Written,
 )
-from tests.anthropic_api.minds import Asked, Decision
+from tests.anthropic_api.minds import Decision
 from tests.core.offline_society import llm
 
 if TYPE_CHECKING:
     from engine.ports import llm as port
+    from tests.anthropic_api.minds import Asked, Mind
 
 _ASKED: dict[str, port.LlmRequest] = {}
 
@@ -39,11 +40,15 @@ class ToldLlm(AnthropicLlm):
         return await super().complete(request)
 
 
-def as_offline(asked: Asked) -> Decision:
-    """Decide as the offline LLM would, in the form that was asked for."""
-    request = _ASKED[_key(asked.body)]
-    answer = asyncio.run(llm().complete(request))
-    return Decision(texts=(json.dumps(_form(request.context, answer.decision)),))
+def as_offline(seed: int) -> Mind:
+    """Decide as the offline LLM of this seed would, in the form that was asked for."""
+
+    def mind(asked: Asked) -> Decision:
+        request = _ASKED[_key(asked.body)]
+        answer = asyncio.run(llm(seed).complete(request))
+        return Decision(texts=(json.dumps(_form(request.context, answer.decision)),))
+
+    return mind
 
 
 def _key(body: dict[str, Any]) -> str:
