@@ -11,7 +11,7 @@ from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.core.prices import PriceTable
-from engine.core.tokens import n_bytes, upper_tokens
+from engine.core.tokens import n_bytes
 from engine.core.usage import Usage
 from engine.ports.llm import LlmAnswer
 from tests.runtime.scripted_llm import Script, eager
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 MODEL = "claude-sonnet-4-5"
 MAX_OUTPUT_TOKENS = 1_000
 BYTES_PER_TOKEN = 3
+#: What it may add to a request by itself.
+AROUND_TOKENS = 700
 
 
 def texts_of(value: object) -> Iterator[str]:
@@ -56,7 +58,7 @@ class PaidLlm:
         return self.prices.upper_cost(
             self.model,
             self.clock.now(),
-            input_tokens=upper_tokens(texts_of(astuple(request.context))),
+            input_tokens=AROUND_TOKENS + _shown_bytes(request),
             output_tokens=MAX_OUTPUT_TOKENS,
         )
 
@@ -78,7 +80,7 @@ class PaidLlm:
         )
 
     def _usage(self, request: LlmRequest) -> Usage:
-        shown = sum(n_bytes(text) for text in texts_of(astuple(request.context)))
+        shown = _shown_bytes(request)
         usage = Usage(input_tokens=shown // BYTES_PER_TOKEN, output_tokens=100)
         cost = self.prices.cost(self.model, usage, self.clock.now())
         return replace(usage, cost_nano_usd=cost)
@@ -87,6 +89,10 @@ class PaidLlm:
         if self.bill is not None:
             with self.bill.open("ab", buffering=0) as lines:
                 lines.write(f"{word} {nano_usd}\n".encode())
+
+
+def _shown_bytes(request: LlmRequest) -> int:
+    return sum(n_bytes(text) for text in texts_of(astuple(request.context)))
 
 
 def billed(bill: Path) -> int:
