@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from django.db.models import Exists, ExpressionWrapper, F, Field, OuterRef
+from django.db.models import Case, Exists, ExpressionWrapper, F, Field, OuterRef, When
 from django.db.models.functions import Coalesce
 
 from engine.export import schema
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 CHUNK = 2_000
 
 
-def _as_driven(column: str) -> ExpressionWrapper[F]:
-    """Return a column as the database's driver gives it: what Django makes of times and objects
-    takes longer than all the rest of a line."""
-    return ExpressionWrapper(F(column), output_field=Field())
+def _as_driven(column: str | Exists) -> ExpressionWrapper[F | Exists]:
+    """Return a column as the database's driver gives it: what Django makes of times, objects and
+    truth takes longer than all the rest of a line."""
+    asked = F(column) if isinstance(column, str) else column
+    return ExpressionWrapper(asked, output_field=Field())
 
 
 _TURN = (
@@ -50,11 +51,16 @@ _MESSAGE = (
     "visibility",
     "root_id",
     Coalesce("root__seq", "seq"),
-    Exists(Message.objects.filter(root=OuterRef("pk"))),
+    Case(
+        When(
+            root__isnull=True, then=_as_driven(Exists(Message.objects.filter(root=OuterRef("pk"))))
+        ),
+        output_field=Field(),
+    ),
     "ordinal",
     "author_id",
     "person",
-    "is_bot",
+    _as_driven("is_bot"),
     "text",
     Coalesce("committed_at", "written_at", output_field=Field()),
     "run_id",
@@ -68,9 +74,11 @@ _CALL = (
     "house_rules_version",
     "phase",
     "thread",
-    Exists(
-        Message.objects.filter(
-            root__simulation=OuterRef("run__simulation"), root__seq=OuterRef("thread")
+    _as_driven(
+        Exists(
+            Message.objects.filter(
+                root__simulation=OuterRef("run__simulation"), root__seq=OuterRef("thread")
+            )
         )
     ),
     "model",
@@ -127,7 +135,7 @@ def message_rows(scope: Scope) -> Iterator[schema.MessageRow]:
             ordinal=ordinal,
             author=scope.slug(author),
             person=person or None,
-            is_bot=is_bot,
+            is_bot=bool(is_bot),
             text=text,
             committed_at=aware(at),
             run=run,

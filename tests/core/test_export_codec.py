@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
-from datetime import UTC, datetime
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
@@ -76,6 +76,15 @@ def test_encode_row_writes_utc_times_usd_and_plain_text() -> None:
     assert json.loads(encode_row(CHANGE))["at"] == "2030-01-02T09:30:00.000000+00:00"
     assert "Bäume".encode() in encode_row(AGENT)
     assert time_text(AT) == "2030-01-02T09:30:00.000000+00:00"
+
+
+@pytest.mark.parametrize("hours", [0, 5])
+def test_encode_row_writes_every_moment_in_the_same_form(hours: int) -> None:
+    """Also those that the library writes by itself."""
+    zone = UTC if hours == 0 else timezone(timedelta(hours=hours))
+    moment = datetime(2030, 1, 2, 9 + hours, 30, 0, 42, zone)
+    line = json.loads(encode_row(replace(CHANGE, at=moment)))
+    assert line["at"] == time_text(moment) == "2030-01-02T09:30:00.000042+00:00"
 
 
 @pytest.mark.parametrize("row", [AGENT, CALL, CHANGE])
