@@ -43,7 +43,7 @@ def main(bill: Path, seconds: float, words: list[str]) -> None:
         )
 
     # Who was refused money would otherwise rest for longer than the test lasts.
-    vars(watch)["EMPTY_REST_SECONDS"] = (0.2, 0.4, 0.8)
+    vars(watch)["EMPTY_REST_SECONDS"] = (0.05, 0.1, 0.2)
     vars(notices)["SKIP_SECONDS"] = seconds
     vars(build)["OfflineLlm"] = paid_llm
     Command().run_from_argv(["manage.py", "runsim", "--skip-checks", *words])

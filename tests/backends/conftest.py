@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ from engine.turn import calls
 from tests.anthropic_api.server import AnthropicApi, Clock
 from tests.backends.talkative import talkative
 
+if TYPE_CHECKING:
+    from pytest_django.fixtures import Settings
+
 
 @pytest.fixture
 def api() -> Iterator[AnthropicApi]:
@@ -21,8 +25,9 @@ def api() -> Iterator[AnthropicApi]:
 
 
 @pytest.fixture
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the waits of a run a twentieth of what they are: after failures, and without money."""
+def hurried(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    """Shorten waits: after failures, without money, and for what other processes do."""
+    settings.SIM_PULSE_SECONDS = 0.05
     monkeypatch.setattr(failures, "FIRST_WAIT_SECONDS", failures.FIRST_WAIT_SECONDS / 20)
     monkeypatch.setattr(calls, "PATIENCE_SECONDS", calls.PATIENCE_SECONDS / 20)
     monkeypatch.setattr(watch, "EMPTY_REST_SECONDS", tuple(one / 20 for one in EMPTY_REST_SECONDS))

@@ -34,9 +34,10 @@ SETTINGS: dict[str, Any] = {"daily_posts": 1000, "unreviewed_proposals": 1000, "
 def paid_run(
     bill: Path, seconds: float, *words: str
 ) -> AbstractContextManager[subprocess.Popen[str]]:
-    """Start `runsim` with a model that costs money; one in three takes three times as long."""
+    """Start `runsim` with a model that costs money; one in three takes three times as long, and
+    each hears soon what the other has given back."""
     command = ("-m", "tests.paid_run", str(bill), str(seconds), *words, "--quiet")
-    return own_process(sys.executable, *command)
+    return own_process(sys.executable, *command, SIM_PULSE_SECONDS="0.05")
 
 
 def today() -> DayMoney:

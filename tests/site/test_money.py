@@ -23,6 +23,7 @@ from engine.core.usage import Usage
 from engine.export.rows import Scope
 from engine.export.writer import write_export
 from engine.laws.checking import check_folder
+from engine.loop import watch
 from engine.models import DayCap, LlmCall, ModelPrice, Purse, Run, RunControl, Simulation
 from engine.money import (
     NotRaised,
@@ -69,6 +70,8 @@ def _paid(monkeypatch: pytest.MonkeyPatch) -> None:
         return PaidLlm(clock=clock, prices=prices, script=script, seconds=lambda _: 0.0)
 
     monkeypatch.setattr(build, "OfflineLlm", paid_llm)
+    # Who was refused money would otherwise rest for seconds.
+    monkeypatch.setattr(watch, "EMPTY_REST_SECONDS", (0.05, 0.1, 0.2))
 
 
 # --- prices ----------------------------------------------------------------------------------------
