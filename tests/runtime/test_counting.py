@@ -21,6 +21,7 @@ _CASE = CASES["reply"]
 assert isinstance(_CASE, ReplyContext)
 REPLY = replace(_CASE, memory="We met the ferry. " * 100)
 PROMPT = render(REPLY)
+BLOCKS = tuple(PROMPT.blocks())
 MARKED = likely_tokens(text for text in PROMPT.texts() if text != PROMPT.now)
 
 
@@ -30,33 +31,34 @@ def at(seconds: int) -> datetime:
 
 def test_prompt_is_read_from_the_cache_up_to_its_last_mark() -> None:
     cache = PrefixCache()
-    assert cache.read("m", PROMPT, NOON) == 0
-    assert cache.write("m", PROMPT, NOON) == MARKED > 1_500
-    assert cache.read("m", PROMPT, at(1)) == MARKED
-    assert cache.read("other", PROMPT, at(1)) == 0
-    assert cache.read("m", replace(PROMPT, now="Something else."), at(1)) == MARKED
+    assert cache.read("m", BLOCKS, NOON) == 0
+    assert cache.write("m", BLOCKS, NOON) == MARKED > 1_500
+    assert cache.read("m", BLOCKS, at(1)) == MARKED
+    assert cache.read("other", BLOCKS, at(1)) == 0
+    assert cache.read("m", tuple(replace(PROMPT, now="Something else.").blocks()), at(1)) == MARKED
 
 
 def test_prompt_shares_what_comes_before_the_first_difference() -> None:
     cache = PrefixCache()
-    cache.write("m", PROMPT, NOON)
-    forgot = replace(PROMPT, memory="We met nobody.")
+    cache.write("m", BLOCKS, NOON)
+    forgot = tuple(replace(PROMPT, memory="We met nobody.").blocks())
     before = likely_tokens([next(PROMPT.texts()), PROMPT.rules, PROMPT.agent])
     assert cache.read("m", forgot, at(1)) == before > 1_024
-    assert cache.read("m", replace(PROMPT, rules="None."), at(1)) == 0
+    assert cache.read("m", tuple(replace(PROMPT, rules="None.").blocks()), at(1)) == 0
 
 
 def test_cache_keeps_what_is_used_within_five_minutes() -> None:
     cache = PrefixCache()
-    cache.write("m", PROMPT, NOON)
-    assert cache.read("m", PROMPT, at(299)) == MARKED
-    assert cache.read("m", PROMPT, at(598)) == MARKED
-    assert cache.read("m", PROMPT, at(898)) == 0
+    cache.write("m", BLOCKS, NOON)
+    assert cache.read("m", BLOCKS, at(299)) == MARKED
+    assert cache.read("m", BLOCKS, at(598)) == MARKED
+    assert cache.read("m", BLOCKS, at(898)) == 0
 
 
 def test_cache_keeps_nothing_that_is_short() -> None:
     cache = PrefixCache()
-    short = replace(PROMPT, rules="Talk.", agent="You.", memory="", talk=(), tools=())
+    few = replace(PROMPT, rules="Talk.", agent="You.", memory="", talk=(), tools=())
+    short = tuple(few.blocks())
     assert cache.write("m", short, NOON) == 0
     assert cache.read("m", short, NOON) == 0
 

@@ -11,12 +11,14 @@ from engine.core.usage import Usage
 from engine.prompts import render
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from engine.ports.clock import Clock
     from engine.ports.llm import Llm, LlmAnswer, LlmRequest
-    from engine.prompts import Prompt
+
+    #: The texts of a prompt in their order, and whether a mark stands after each.
+    Blocks = Sequence[tuple[str, bool]]
 
 #: What the form of an answer adds to its text.
 FORM_TOKENS = 40
@@ -42,23 +44,22 @@ class PrefixCache:
 
     _used_at: dict[tuple[str, ...], datetime] = field(default_factory=dict)
 
-    def read(self, model: str, prompt: Prompt, now: datetime) -> int:
+    def read(self, model: str, blocks: Blocks, now: datetime) -> int:
         """Return how many tokens of a prompt the cache has at this moment."""
         kept = 0
-        for prefix, _ in _prefixes(prompt):
-            used_at = self._used_at.get((model, *prefix))
+        for prefix, n_tokens, _ in _prefixes(model, blocks):
+            used_at = self._used_at.get(prefix)
             if used_at is not None and now - used_at < KEPT:
-                self._used_at[model, *prefix] = now
-                kept = likely_tokens(prefix)
+                self._used_at[prefix] = now
+                kept = n_tokens
         return kept
 
-    def write(self, model: str, prompt: Prompt, began_at: datetime) -> int:
+    def write(self, model: str, blocks: Blocks, began_at: datetime) -> int:
         """Keep a prompt up to each of its marks; return the tokens up to the last one."""
         kept = 0
-        for prefix, is_marked in _prefixes(prompt):
-            n_tokens = likely_tokens(prefix)
+        for prefix, n_tokens, is_marked in _prefixes(model, blocks):
             if is_marked and n_tokens >= LEAST_CACHED_TOKENS:
-                self._used_at[model, *prefix] = began_at
+                self._used_at[prefix] = began_at
                 kept = n_tokens
         return kept
 
@@ -77,13 +78,13 @@ class CountingLlm:
         return 0
 
     async def complete(self, request: LlmRequest) -> LlmAnswer:
-        began_at, prompt = self.clock.now(), render(request.context)
-        n_read = self.cache.read(request.model, prompt, began_at)
+        began_at, blocks = self.clock.now(), tuple(render(request.context).blocks())
+        n_read = self.cache.read(request.model, blocks, began_at)
         answer = await self.inner.complete(request)
-        n_kept = max(n_read, self.cache.write(request.model, prompt, began_at))
+        n_kept = max(n_read, self.cache.write(request.model, blocks, began_at))
         written = likely_tokens(texts_of(astuple(answer.decision)))
         usage = Usage(
-            input_tokens=likely_tokens(prompt.texts()) - n_kept,
+            input_tokens=likely_tokens(text for text, _ in blocks) - n_kept,
             output_tokens=FORM_TOKENS + written,
             cache_read_tokens=n_read,
             cache_write_tokens=n_kept - n_read,
@@ -101,9 +102,12 @@ def texts_of(value: object) -> Iterator[str]:
             yield from texts_of(part)
 
 
-def _prefixes(prompt: Prompt) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """Yield what a prompt begins with, up to the end of each block, and whether a mark is there."""
-    before: tuple[str, ...] = ()
-    for text, is_marked in prompt.blocks():
+def _prefixes(model: str, blocks: Blocks) -> Iterator[tuple[tuple[str, ...], int, bool]]:
+    """Yield what a prompt begins with, up to the end of each block, how many tokens that is, and
+    whether a mark is there."""
+    before: tuple[str, ...] = (model,)
+    n_tokens = 0
+    for text, is_marked in blocks:
         before = (*before, text)
-        yield before, is_marked
+        n_tokens += likely_tokens([text])
+        yield before, n_tokens, is_marked
