@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 #: So many rehearsals are played, each with a seed of its own.
 REHEARSALS = 8
-#: What the least is lowered by and the most raised by, as a share.
-MARGIN = 0.2
+#: What the least is lowered by and the most raised by, as a share: for what was not rehearsed.
+MARGIN = 0.3
 #: High is at most so many times low; beyond, low is raised: to be warned too high does no harm.
 WIDEST = 3
 #: A run without an end is forecast until it is idle, and for no longer than a day.

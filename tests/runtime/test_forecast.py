@@ -97,8 +97,8 @@ def test_rehearsal_takes_what_the_run_of_its_seed_takes() -> None:
 
 
 def test_spread_has_a_margin_and_is_never_wider_than_three() -> None:
-    assert spread([100, 120, 110]) == Spread(low=80, likely=110, high=144)
-    assert spread([10, 100]) == Spread(low=40, likely=100, high=120)
+    assert spread([100, 120, 110]) == Spread(low=70, likely=110, high=156)
+    assert spread([10, 100]) == Spread(low=44, likely=100, high=130)
     assert spread([0, 0]) == Spread(low=0, likely=0, high=0)
 
 
