@@ -19,6 +19,7 @@ from benchmarks.parts.database import fresh_database
 from benchmarks.parts.measuring import Table, duration, run
 from benchmarks.parts.society import make_society
 from benchmarks.parts.talking import talk
+from benchmarks.turns import N_SAID
 
 ROOT = str(Path(__file__).parents[1])
 #: The parts of a turn by where their code is, the first that fits.
@@ -40,7 +41,7 @@ PARTS = {
 def tables(*, small: bool) -> Iterator[Table]:
     n_agents, n_turns = (12, 60) if small else (1_000, 4_000)
     with fresh_database() as name:
-        simulation = make_society(n_agents=n_agents, cohort_size=20, n_messages=0)
+        simulation = make_society(n_agents=n_agents, cohort_size=20, n_messages=0, n_said=N_SAID)
         talk(simulation, n_turns=n_turns // 10, n_slots=10)
         threads = _ThreadTimes()
         with threads:

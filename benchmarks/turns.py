@@ -1,6 +1,7 @@
 """How many turns a second a run takes, each with one message, one call and its durable commit.
 
-The model answers at once, so that only our own work counts. Every row changes one thing of the
+The model answers at once, so that only our own work counts. All pairs have talked before, so that
+every turn reads as much of its thread as a turn ever does. Every row changes one thing of the
 first, which is the baseline; each is a process and a database of its own. What is committed
 survives `kill -9` (and, on SQLite, the last moments before a loss of power may be lost:
 `synchronous` is NORMAL; PostgreSQL keeps those too).
@@ -26,6 +27,8 @@ from benchmarks.parts.society import make_society
 from benchmarks.parts.talking import talk
 
 ROOT = Path(__file__).parents[1]
+#: Each pair has said so much before: more than a turn is shown of it, so that all turns are alike.
+N_SAID = 40
 #: The word that makes this module measure one case and tell it as JSON.
 ONE = "--one"
 
@@ -43,7 +46,7 @@ class Case:
     @property
     def limit(self) -> int:
         """Return the turns to take: a pair has a hundred messages at most."""
-        return min(self.n_turns, self.n_agents // 2 * 97)
+        return min(self.n_turns, self.n_agents // 2 * (97 - N_SAID))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +111,10 @@ def _in_own_process(case: Case) -> Speed:
 def _measure(case: Case) -> None:
     with fresh_database() as name:
         simulation = make_society(
-            n_agents=case.n_agents, cohort_size=case.cohort_size, n_messages=case.n_messages
+            n_agents=case.n_agents,
+            cohort_size=case.cohort_size,
+            n_messages=case.n_messages,
+            n_said=N_SAID,
         )
         # The first turns fill caches and compile statements.
         talk(simulation, n_turns=case.limit // 10, n_slots=case.n_slots)

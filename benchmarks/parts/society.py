@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cohorts.models import Agent
-    from engine.models import Message, Run, Simulation, Thread
+    from engine.models import Run, Simulation
 
 #: Messages of a closed thread of the history.
 THREAD = 12
@@ -25,8 +25,11 @@ LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 Column = str | int | float | datetime
 
 
-def make_society(*, n_agents: int, cohort_size: int | None, n_messages: int) -> Simulation:
-    """Write agents, cohorts of so many (None: one of all), a history, and an open talk per pair."""
+def make_society(
+    *, n_agents: int, cohort_size: int | None, n_messages: int, n_said: int = 2
+) -> Simulation:
+    """Write agents, cohorts of so many (None: one of all), a history of `n_messages`, and an open
+    talk for each pair, in which `n_said` messages were said."""
     from django.db import connection, transaction
 
     from engine.models import Channel, Run, Simulation, Subscription
@@ -41,7 +44,8 @@ def make_society(*, n_agents: int, cohort_size: int | None, n_messages: int) -> 
         )
         run = Run.objects.create(simulation=simulation, status="completed", end_reason="idle")
         _History(simulation, run, n_pairs=n_agents // 2, n_threads=n_messages // THREAD).write()
-        _open_talks(simulation, run, n_agents, first=n_messages // THREAD * THREAD + 1)
+        first = n_messages // THREAD * THREAD + 1
+        _Talks(simulation, run, n_agents=n_agents, n_said=n_said, first=first).write()
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     return simulation
@@ -103,6 +107,7 @@ class _History:
     """
 
     def __init__(self, simulation: Simulation, run: Run, *, n_pairs: int, n_threads: int) -> None:
+        self._simulation = simulation.pk
         self._of_all: dict[str, Column] = {"simulation_id": simulation.pk}
         self._run = run.pk
         self._n_pairs = n_pairs
@@ -134,26 +139,14 @@ class _History:
 
     def _message(self) -> dict[str, Column]:
         place, root = f"(i % {THREAD})", f"(1 + {THREAD} * (i / {THREAD}))"
-        return self._of_all | {
+        return _said(self._simulation, self._run, LONG_AGO) | {
             "id": "i + 1",
             "seq": "i + 1",
-            "channel_id": 1,
             "root_id": f"CASE WHEN {place} = 0 THEN NULL ELSE {root} END",
             "ordinal": f"{place} + 1",
             "answers_ordinal": f"CASE WHEN {place} = 0 THEN NULL ELSE {place} END",
             "author_id": self._author,
-            "person": "''",
-            "is_bot": "true",
-            "text": "'It was said in message ' || i || ' that timber, staves and resin dry slowly in"
-            " the kiln, and that a partner for the autumn is wanted.'",
-            "visibility": "'public'",
-            "addressed_id": "NULL",
-            "written_at": LONG_AGO,
-            "committed_at": LONG_AGO,
-            "run_id": self._run,
             "turn": "i + 1",
-            "mirror_state": "'none'",
-            "mirror_id": "''",
         }
 
     def _turn(self) -> dict[str, Column]:
@@ -284,79 +277,116 @@ def _fill(model: str, n_rows: int, columns: dict[str, Column]) -> None:
 # --- the talks that go on ------------------------------------------------------------------------
 
 
-def _open_talks(simulation: Simulation, run: Run, n_agents: int, *, first: int) -> None:
-    """Let the second of each pair have answered a root of the first, which owes now."""
-    from django.utils import timezone
+class _Talks:
+    """A thread of `n_said` messages (an even number) for each pair, whose first agent owes now.
 
-    from engine.models import AgentState, Message, RunLease, Thread
+    All pairs said their first message, then all their second, and so on: `i` numbers the messages.
+    """
 
-    now = timezone.now()
-    n_pairs = n_agents // 2
-    messages: list[Message] = []
-    threads: list[Thread] = []
-    for pair in range(n_pairs):
-        root, answer = first + pair, first + n_pairs + pair
-        messages += _two_messages(simulation, run, root, answer, low=1 + 2 * pair, at=now)
-        threads.append(_open_thread(simulation, root, answer, low=1 + 2 * pair, at=now))
-    Message.objects.bulk_create(messages, batch_size=500)
-    Thread.objects.bulk_create(threads, batch_size=500)
-    AgentState.objects.bulk_create(
-        (
-            AgentState(simulation=simulation, agent_id=number, cursor=first - 1 + 2 * n_pairs)
-            for number in range(1, n_agents + 1)
-        ),
-        batch_size=500,
-    )
-    RunLease.objects.create(simulation=simulation, wrote_at=now)
-    _continue_numbers()
+    def __init__(
+        self, simulation: Simulation, run: Run, *, n_agents: int, n_said: int, first: int
+    ) -> None:
+        self._simulation = simulation
+        self._run = run.pk
+        self._n_agents = n_agents
+        self._n_pairs = n_agents // 2
+        self._n_said = n_said
+        self._first = first
+
+    def write(self) -> None:
+        from django.utils import timezone
+
+        from engine.models import AgentState, RunLease
+
+        now = timezone.now()
+        _fill("Message", self._n_pairs * self._n_said, self._message(now))
+        _fill("Thread", self._n_pairs, self._thread(now))
+        last = self._first - 1 + self._n_pairs * self._n_said
+        AgentState.objects.bulk_create(
+            (
+                AgentState(simulation=self._simulation, agent_id=number, cursor=last)
+                for number in range(1, self._n_agents + 1)
+            ),
+            batch_size=500,
+        )
+        RunLease.objects.create(simulation=self._simulation, wrote_at=now)
+        _continue_numbers()
+
+    def _message(self, now: datetime) -> dict[str, Column]:
+        pair, place = f"(i % {self._n_pairs})", f"(i / {self._n_pairs})"
+        is_root = f"i < {self._n_pairs}"
+        said = _said(self._simulation.pk, self._run, now)
+        return said | {
+            "id": f"{self._first} + i",
+            "seq": f"{self._first} + i",
+            "root_id": f"CASE WHEN {is_root} THEN NULL ELSE {self._first} + {pair} END",
+            "ordinal": f"{place} + 1",
+            "answers_ordinal": f"CASE WHEN {is_root} THEN NULL ELSE {place} END",
+            "author_id": f"1 + 2 * {pair} + {place} % 2",
+            "turn": 0,
+        }
+
+    def _thread(self, now: datetime) -> dict[str, Column]:
+        cycle = _open_cycle(self._simulation.pk, now)
+        return cycle | {
+            "root_id": f"{self._first} + i",
+            "root_seq": f"{self._first} + i",
+            "opener_id": "2 + 2 * i",
+            "opener_viewed": self._n_said - 1,
+            "partner_id": "1 + 2 * i",
+            "partner_viewed": self._n_said - 2,
+            "low": "1 + 2 * i",
+            "high": "2 + 2 * i",
+            "n_agent_messages": self._n_said,
+            "last_agent_id": "2 + 2 * i",
+            "last_agent_ordinal": self._n_said,
+            "opened_seq": f"{self._first + self._n_pairs} + i",
+        }
 
 
-def _two_messages(
-    simulation: Simulation, run: Run, root: int, answer: int, *, low: int, at: datetime
-) -> tuple[Message, Message]:
-    from engine.models import Message
-
-    said = {"simulation": simulation, "run": run, "channel_id": 1, "is_bot": True, "turn": 0}
-    said |= {"visibility": "public", "written_at": at, "committed_at": at}
-    return (
-        Message(pk=root, seq=root, ordinal=1, author_id=low, text=words(root), **said),
-        Message(
-            pk=answer,
-            seq=answer,
-            ordinal=2,
-            root_id=root,
-            answers_ordinal=1,
-            author_id=low + 1,
-            text=words(answer),
-            **said,
-        ),
-    )
+def _said(simulation: int, run: int, at: datetime) -> dict[str, Column]:
+    """Return the columns that all messages of agents share."""
+    return {
+        "simulation_id": simulation,
+        "channel_id": 1,
+        "person": "''",
+        "is_bot": "true",
+        "text": "'It was said in message ' || i || ' that timber, staves and resin dry slowly in"
+        " the kiln, and that a partner for the autumn is wanted.'",
+        "visibility": "'public'",
+        "addressed_id": "NULL",
+        "written_at": at,
+        "committed_at": at,
+        "run_id": run,
+        "mirror_state": "'none'",
+        "mirror_id": "''",
+    }
 
 
-def _open_thread(
-    simulation: Simulation, root: int, answer: int, *, low: int, at: datetime
-) -> Thread:
-    from engine.models import Thread
-
-    return Thread(
-        root_id=root,
-        root_seq=root,
-        simulation=simulation,
-        channel_id=1,
-        opener_id=low + 1,
-        partner_id=low,
-        opener_viewed=1,
-        partner_viewed=1,
-        low=low,
-        high=low + 1,
-        n_agent_messages=2,
-        last_agent_id=low + 1,
-        last_agent_ordinal=2,
-        opened_seq=answer,
-        opened_at=at,
-        owed_since=at,
-        topology_version=1,
-    )
+def _open_cycle(simulation: int, at: datetime) -> dict[str, Column]:
+    """Return the columns that all open threads share."""
+    return {
+        "simulation_id": simulation,
+        "channel_id": 1,
+        "opener_called": 0,
+        "opener_misses": 0,
+        "partner_called": 0,
+        "partner_misses": 0,
+        "cycle": 1,
+        "state": "'open'",
+        "outcome": "''",
+        "asked": 0,
+        "summary_by_id": "NULL",
+        "summary_seq": "NULL",
+        "opened_at": at,
+        "owed_since": at,
+        "closed_seq": "NULL",
+        "closed_at": "NULL",
+        "topology_version": 1,
+        "grandfathered_at": "NULL",
+        "guidance": "''",
+        "shared_cohorts": "'[]'",
+    }
 
 
 def _continue_numbers() -> None:

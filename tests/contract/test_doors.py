@@ -141,16 +141,17 @@ class Meddling:
     def _meddle(self) -> None:
         wait_until(lambda: Message.objects.count() >= 8)
         ash = make_agent("ash")
-        ask(ash, "Who dries wood, @Ash?")
+        question = ask(ash, "Who dries wood, @Ash?")
         Membership.objects.filter(cohort__name="south", agent__slug="fir").delete()
         ash.represents = "The Charcoal Guild"
         save_agent(ash, who="Ada")
         root = Message.objects.filter(root=None, is_bot=True).latest("seq")
         inbox.write_message(channel=root.channel, person="Ada", text="Go on, please.", root=root)
         add_members(Cohort.objects.get(name="north"), Agent.objects.filter(slug="bay"), who="Ada")
-        # A run may fall silent at any moment: only what a person asks for is sure to be said.
+        # A run may fall silent at any moment: only what a person asks for is sure to be said, and
+        # that only where it takes no seat.
         while not Turn.objects.filter(agent=ash, agent_version=2).exists():
-            ask(ash, "And who burns it, @Ash?")
+            ask(ash, "And who burns it, @Ash?", root=question)
         for proposal in Proposal.objects.filter(state="pending")[:2]:
             inbox.review_proposal(
                 proposal, version=proposal.version, state="revised", person="Ada", note="Shorter."
@@ -158,10 +159,12 @@ class Meddling:
         ask(Agent.objects.get(slug="bay"), "Anything else, @Bay?")
 
 
-def ask(agent: Agent, text: str) -> None:
+def ask(agent: Agent, text: str, *, root: Message | None = None) -> Message:
     """Write as a person, and wait for the answer of the agent that the text names."""
-    call = inbox.write_message(channel=Channel.objects.get(), person="Ada", text=text)
-    wait_until(lambda: Message.objects.filter(root=call, author=agent).exists())
+    call = inbox.write_message(channel=Channel.objects.get(), person="Ada", text=text, root=root)
+    answers = Message.objects.filter(root=root or call, author=agent, pk__gt=call.pk)
+    wait_until(answers.exists)
+    return call
 
 
 @pytest.fixture
