@@ -27,6 +27,8 @@ def in_words(simulation: str, told: Forecast) -> Iterator[str]:
         yield f"{told.unpriced} has no price: nobody knows what it would cost."
     else:
         yield "It costs nothing: no model is asked."
+    if told.until_idle:
+        yield "This is until it is first idle; without --until-idle or a limit it goes on."
 
 
 def _line(name: str, spread: Spread, *, shown: Callable[[int], str] = "{:,}".format) -> str:

@@ -62,7 +62,7 @@ class Spread:
 class Forecast:
     """What a run will likely take. Money in nano-USD: None when nothing is paid for, or when a
     model has no price (`unpriced` then names it). `from_history` says whether calls made before
-    were of help."""
+    were of help, `until_idle` that the run would go on after what is told here."""
 
     calls: Spread
     input_tokens: Spread
@@ -70,6 +70,7 @@ class Forecast:
     cost: Spread | None
     unpriced: str | None
     from_history: bool
+    until_idle: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +101,7 @@ def forecast(simulation: Simulation, config: RunConfig) -> Forecast:
         cost=spread([one.cost for one in taken]) if models and not unpriced else None,
         unpriced=next(iter(unpriced), None),
         from_history=bool(known),
+        until_idle=not (config.until_idle or _has_end(config)),
     )
 
 
@@ -108,12 +110,11 @@ def rehearse(
 ) -> Trial:
     """Play one run in memory to its end."""
     trial = build_trial(loaded, reader, seed=seed, starts_at=starts_at)
-    has_end = config.max_turns is not None or config.max_minutes is not None
     played = replace(
         config,
         seed=seed,
         max_nano_usd=None,
-        until_idle=config.until_idle or not has_end,
+        until_idle=config.until_idle or not _has_end(config),
         max_minutes=config.max_minutes or LONGEST_MINUTES,
     )
     with trial_runner() as runner:
@@ -122,6 +123,10 @@ def rehearse(
         )
         runner.run(engine.run())
     return trial
+
+
+def _has_end(config: RunConfig) -> bool:
+    return config.max_turns is not None or config.max_minutes is not None
 
 
 def spread(amounts: Sequence[int]) -> Spread:

@@ -36,6 +36,9 @@ def test_estimate_tells_calls_tokens_and_money_and_writes_nothing() -> None:
     assert [line.split()[0] for line in lines[2:6]] == ["calls", "tokens", "tokens", "cost"]
     low, likely, high = (float(amount.strip("$")) for amount in lines[5].split()[1:])
     assert 0 < low <= likely <= high <= 3 * low + 0.0003
+    assert lines[7:] == [
+        "This is until it is first idle; without --until-idle or a limit it goes on."
+    ]
 
 
 @pytest.mark.both_databases
