@@ -174,7 +174,7 @@ def test_long_wait_ends_the_turn_and_says_until_when(api: AnthropicApi) -> None:
     quick_world(agents=("ash",))
     api.script.add(steps.rate_limited("30"))
 
-    told = play("--max-minutes", "0.05")
+    told = play("--max-minutes", "0.02")
 
     assert told.summary["end_reason"] == "time_limit"
     turn = Turn.objects.get()
@@ -183,6 +183,7 @@ def test_long_wait_ends_the_turn_and_says_until_when(api: AnthropicApi) -> None:
     assert " Waiting until " in turn.detail
 
 
+@pytest.mark.usefixtures("hurried")
 def test_short_waits_are_waited_inside_of_the_turn(api: AnthropicApi) -> None:
     quick_world(agents=("ash",), daily_posts=1)
     api.script.add(steps.rate_limited("0.1"), steps.overloaded(), steps.answers())
