@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,6 +24,8 @@ from tests.doors import Told, managing, runsim, told
 
 if TYPE_CHECKING:
     from pytest_django.fixtures import Settings
+
+    from tests.anthropic_api.minds import Asked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -84,24 +87,42 @@ def _tells(answer: object) -> bool:
     return isinstance(answer, dict) and "usage" in answer
 
 
+class Meeting:
+    """Is full when so many requests have come; the server asks it about each."""
+
+    def __init__(self, n_wanted: int) -> None:
+        self.is_full = Event()
+        self._n_wanted = n_wanted
+        self._n_come = 0
+
+    def comes(self, _asked: Asked) -> bool:
+        self._n_come += 1
+        if self._n_come >= self._n_wanted:
+            self.is_full.set()
+        return True
+
+
 @pytest.mark.usefixtures("hurried")
 def test_twenty_agents_at_five_slots_never_overshoot(api: AnthropicApi, *, is_soak: bool) -> None:
-    """Answers take a while, so that promises overlap; the last cents are too few for a call."""
+    """The first answers wait until five are promised; the last cents are too few for a call."""
     quick_world(agents=TWENTY, concurrent_turns=5, daily_posts=100)
-    api.weather = Weather(seed=1, rates={"slow": 0.5})
+    met = Meeting(5)
+    waiting = steps.Waits(seconds=30, then=steps.Answers(), until=met.is_full)
+    api.script.add(*[waiting] * 5, when=met.comes)
 
-    told = play("--max-usd", "0.12")
+    told = play("--max-usd", "0.26")
 
     assert (told.code, told.summary["end_reason"]) == (4, "money_cap"), told.err
-    assert api.ledger.most_at_once > 3
+    assert met.is_full.is_set()
+    assert api.ledger.most_at_once == 5
     assert spent() == api.ledger.total_nano_usd()
-    assert 12 * CENT - dearest() < spent() <= 12 * CENT
+    assert 26 * CENT - 2 * dearest() < spent() <= 26 * CENT
     assert not LlmCall.objects.filter(state=LlmCall.State.RESERVED).exists()
 
-    again = runsim("--resume", "--max-usd", "0.16", "--json")
+    again = runsim("--resume", "--max-usd", "0.30", "--json")
 
     assert (again.code, again.summary["end_reason"]) == (4, "money_cap"), again.err
-    assert 16 * CENT - dearest() < spent() <= 16 * CENT
+    assert 30 * CENT - 2 * dearest() < spent() <= 30 * CENT
     assert spent() == api.ledger.total_nano_usd()
     if is_soak:
         _two_processes_share_a_day(api)
@@ -113,7 +134,7 @@ def dearest() -> int:
 
 
 def _two_processes_share_a_day(api: AnthropicApi) -> None:
-    call_command("simctl", "day", "--max-usd", "0.60")
+    call_command("simctl", "day", "--max-usd", "0.90")
     for name in ("east", "west"):
         quick_world(name, agents=TWENTY, concurrent_turns=5, daily_posts=100)
     access = {"SIM_ANTHROPIC_API_KEY": KEY, "SIM_ANTHROPIC_BASE_URL": api.url}
@@ -123,7 +144,7 @@ def _two_processes_share_a_day(api: AnthropicApi) -> None:
 
     assert [end.code for end in ends] == [4, 4], ends
     assert set(Run.objects.exclude(simulation__name="main").values_list("detail", flat=True))
-    assert 60 * CENT - dearest() < spent() <= 60 * CENT
+    assert 90 * CENT - 2 * dearest() < spent() <= 90 * CENT
     assert spent() == api.ledger.total_nano_usd()
 
 

@@ -174,9 +174,9 @@ def test_long_wait_ends_the_turn_and_says_until_when(api: AnthropicApi) -> None:
     quick_world(agents=("ash",))
     api.script.add(steps.rate_limited("30"))
 
-    told = play("--max-minutes", "0.02")
+    told = play("--max-turns", "1")
 
-    assert told.summary["end_reason"] == "time_limit"
+    assert told.summary["end_reason"] == "turn_limit"
     turn = Turn.objects.get()
     assert turn.outcome == "backoff"
     assert "429 rate_limit_error" in turn.detail
