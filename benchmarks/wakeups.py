@@ -12,7 +12,8 @@ from itertools import count
 
 from benchmarks.parts.measuring import Table, Way, compare, duration, run, times
 from cohorts.rules import Policy, build_topology
-from engine.core.claims import Budget, Claims
+from engine.core.budget import Budget
+from engine.core.claims import Claims
 from engine.core.config import RunConfig
 from engine.core.draft import Concern
 from engine.core.participation import Rules

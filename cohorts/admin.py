@@ -90,7 +90,8 @@ class AgentAdmin(OneByOne):
     fieldsets = (
         (None, {"fields": ("slug", "bot_name", "represents", "status", "in_cohorts")}),
         ("Texts", {"fields": ("public_profile", "private_instructions", "interests")}),
-        ("Own limits", {"fields": ("max_calls", "daily_posts", "calls_per_window")}),
+        ("Own limits", {"fields": ("max_calls", "max_usd", "daily_posts", "calls_per_window")}),
+        ("Own models", {"fields": ("small_model", "large_model")}),
         (
             "Slack",
             {

@@ -17,6 +17,8 @@ from cohorts.fields import EncryptedField
 from cohorts.names import (
     BOT_NAME_LIKE,
     BOT_NAME_PATTERN,
+    MODEL_LIKE,
+    MODEL_PATTERN,
     RESERVED_SLUGS,
     SLUG_LIKE,
     SLUG_PATTERN,
@@ -29,7 +31,9 @@ env_name_validator = RegexValidator(
     r"^(?!SIM_)[A-Z][A-Z0-9_]*SLACK[A-Z0-9_]*\Z",
     "It must be capitals, digits and underscores with SLACK in it, and not begin with SIM_.",
 )
+model_validator = RegexValidator(MODEL_PATTERN, f"It must be {MODEL_LIKE}.")
 at_least_one = MinValueValidator(1)
+not_negative = MinValueValidator(0)
 
 
 class Agent(models.Model):
@@ -58,9 +62,29 @@ class Agent(models.Model):
     max_calls = models.PositiveIntegerField(
         "LLM calls a run", null=True, blank=True, validators=[at_least_one]
     )
+    max_usd = models.DecimalField(
+        "US dollars a run",
+        max_digits=12,
+        decimal_places=4,
+        null=True,
+        blank=True,
+        validators=[not_negative],
+    )
     daily_posts = models.PositiveIntegerField("posts a day", null=True, blank=True)
     calls_per_window = models.PositiveIntegerField(
         "LLM calls per 600 s and open thread", null=True, blank=True, validators=[at_least_one]
+    )
+    small_model = models.CharField(
+        max_length=100,
+        blank=True,
+        validators=[model_validator],
+        help_text="For sorting and remembering; as the run says when blank.",
+    )
+    large_model = models.CharField(
+        max_length=100,
+        blank=True,
+        validators=[model_validator],
+        help_text="For replies and posts; as the run says when blank.",
     )
     slack_token = EncryptedField(blank=True, default="")
     slack_token_env = models.CharField(
@@ -124,8 +148,11 @@ class AgentVersion(models.Model):
     private_instructions = models.TextField(blank=True)
     interests = models.TextField(blank=True)
     max_calls = models.PositiveIntegerField(null=True)
+    max_usd = models.DecimalField(max_digits=12, decimal_places=4, null=True)
     daily_posts = models.PositiveIntegerField(null=True)
     calls_per_window = models.PositiveIntegerField(null=True)
+    small_model = models.CharField(max_length=100, blank=True, default="")
+    large_model = models.CharField(max_length=100, blank=True, default="")
     saved_by = models.CharField(max_length=150)
     saved_at = models.DateTimeField(auto_now_add=True)
 

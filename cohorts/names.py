@@ -10,6 +10,8 @@ from typing import Final
 SLUG_PATTERN: Final = r"^[a-z0-9][a-z0-9-]{0,47}\Z"
 BOT_NAME_PATTERN: Final = r"^[A-Za-z][A-Za-z0-9_]{0,47}\Z"
 CHANNEL_PATTERN: Final = r"^[a-z0-9][a-z0-9_-]{0,79}\Z"
+MODEL_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,99}\Z"
+MODEL_LIKE: Final = "1 to 100 letters, digits and . _ : @ / -, beginning with a letter or digit"
 SLUG_LIKE: Final = "1 to 48 lower-case letters, digits and hyphens, not beginning with a hyphen"
 BOT_NAME_LIKE: Final = "1 to 48 letters, digits and underscores, beginning with a letter"
 CHANNEL_LIKE: Final = (

@@ -33,8 +33,11 @@ VERSIONED_FIELDS: Final = (
     "private_instructions",
     "interests",
     "max_calls",
+    "max_usd",
     "daily_posts",
     "calls_per_window",
+    "small_model",
+    "large_model",
 )
 """Texts and limits: a change of one of them makes a new version of the agent."""
 _OTHER_FIELDS: Final = ("status", "slack_token_env", "bot_user_id")

@@ -12,32 +12,101 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from engine.backends.clock import RealClock, VirtualClock, VirtualLoop
+from engine.backends.llm.anthropic import Access, AnthropicLlm
+from engine.backends.llm.counting import CountingLlm
 from engine.backends.llm.offline import OfflineLlm
+from engine.core.records import Status
+from engine.core.settings import RefusedSetting
+from engine.money import price_table
 from engine.store.database import DjangoStore
+from engine.store.trial import TrialStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Iterable
     from datetime import datetime
 
     from engine.core.config import RunConfig
+    from engine.core.records import AgentSpec
     from engine.ports.clock import Clock
     from engine.ports.llm import Llm
+    from engine.ports.store import Loaded, Store
 
-LLMS = ("offline",)
+LLMS = ("offline", "anthropic")
 CHATS = ("local",)
 CLOCKS = ("real", "virtual")
 #: A database that does not answer is waited for as long as this many leases.
 PATIENCE_LEASES = 10
+#: In a rehearsal the model answers after about so long, as a real one does.
+TRIAL_LATENCY_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What a driver drives with; `loop_factory` makes the event loop that the clock needs."""
+    """What a driver drives with; `loop_factory` makes the event loop that the clock needs.
+
+    `close_llm` is to be awaited on that loop when the run is over.
+    """
 
     clock: Clock
     llm: Llm
+    close_llm: Callable[[], Awaitable[None]]
     store: DjangoStore
     loop_factory: Callable[[], asyncio.AbstractEventLoop]
+
+
+def models_of(config: RunConfig, agents: Iterable[AgentSpec]) -> tuple[str, ...]:
+    """Return the models that a run of these agents may pay for; the offline LLM is free, and none."""
+    if config.llm == "offline":
+        return ()
+    own = [
+        model
+        for agent in agents
+        if agent.status is Status.ACTIVE
+        for model in (agent.small_model, agent.large_model)
+    ]
+    return tuple(dict.fromkeys(filter(None, (config.small_model, config.large_model, *own))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """The parts of one rehearsal in memory."""
+
+    clock: VirtualClock
+    llm: CountingLlm
+    store: TrialStore
+
+
+def build_trial(loaded: Loaded, reader: Store, *, seed: int, starts_at: datetime) -> Trial:
+    """Make the parts of a rehearsal from a snapshot on: a virtual clock, the offline LLM, counted."""
+    clock = VirtualClock(starts_at)
+    llm = OfflineLlm(seed, clock, latency_seconds=TRIAL_LATENCY_SECONDS)
+    return Trial(
+        clock=clock, llm=CountingLlm(inner=llm, clock=clock), store=TrialStore(loaded, reader)
+    )
+
+
+def trial_runner() -> asyncio.Runner:
+    """Return what runs a rehearsal: waits cost no time."""
+    return asyncio.Runner(loop_factory=VirtualLoop)
+
+
+def reader_of(simulation_id: int, policy: str) -> DjangoStore:
+    """Return a store to read a simulation with, by nobody who drives it."""
+    return DjangoStore(simulation_id=simulation_id, run_id=0, token=0, policy=policy)
+
+
+def make_ready(config: RunConfig) -> None:
+    """Get ready what takes long, before a lease is taken; `RefusedSetting` says what is missing."""
+    if config.llm != "anthropic":
+        return
+    if not settings.SIM_ANTHROPIC_API_KEY:
+        raise RefusedSetting(
+            "SIM_ANTHROPIC_API_KEY is not set: set it to the key of your account, or use "
+            "--llm offline."
+        )
+    if config.clock == "virtual":
+        raise RefusedSetting("A model takes real time: leave out --clock virtual.")
+    AnthropicLlm.load()
 
 
 def build(
@@ -55,9 +124,11 @@ def build(
     """
     virtual = config.clock == "virtual"
     clock = VirtualClock(starts_at) if virtual else RealClock(starts_at)
+    llm, close_llm = _llm(config, clock)
     return Parts(
         clock=clock,
-        llm=OfflineLlm(config.seed, clock, latency_seconds=config.latency_seconds),
+        llm=llm,
+        close_llm=close_llm,
         store=DjangoStore(
             simulation_id=simulation_id,
             run_id=run_id,
@@ -70,3 +141,21 @@ def build(
         ),
         loop_factory=VirtualLoop if virtual else asyncio.new_event_loop,
     )
+
+
+def _llm(config: RunConfig, clock: Clock) -> tuple[Llm, Callable[[], Awaitable[None]]]:
+    """Return the LLM of a run, and what closes it."""
+    if config.llm == "anthropic":
+        access = Access(
+            key=settings.SIM_ANTHROPIC_API_KEY,
+            base_url=settings.SIM_ANTHROPIC_BASE_URL,
+            timeout_seconds=settings.SIM_ANTHROPIC_TIMEOUT_SECONDS,
+        )
+        llm = AnthropicLlm(access, prices=price_table(), clock=clock, seed=config.seed)
+        return llm, llm.close
+    offline = OfflineLlm(config.seed, clock, latency_seconds=config.latency_seconds)
+    return offline, _nothing
+
+
+async def _nothing() -> None:
+    """Close an LLM that has nothing open."""

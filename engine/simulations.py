@@ -1,4 +1,5 @@
-"""What people change of a simulation's set-up: who takes part, and who is in a private channel.
+"""What people change of a simulation's set-up: its house rules, who takes part, and who is in a
+private channel.
 
 Each function is one transaction, with the notes that a driver needs and, where the gate answers
 from it, the lines of the audit.
@@ -13,7 +14,7 @@ from django.db import transaction
 from cohorts.audit import Action, change
 from cohorts.models import Agent
 from engine.inbox import note_roster
-from engine.models import ChannelMember, RosterEntry, Simulation
+from engine.models import ChannelMember, HouseRules, RosterEntry, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,6 +30,29 @@ def save_simulation(simulation: Simulation) -> None:
         simulation.save()
         if is_other_roster:
             note_roster(simulation.pk, Agent.objects.values_list("pk", flat=True))
+
+
+def house_rules_of(simulation: Simulation) -> HouseRules:
+    """Return the newest house rules; version 0, without a text, where nobody has written any."""
+    newest = simulation.house_rules_versions.order_by("-number").first()
+    return newest or HouseRules(simulation=simulation, number=0, text="")
+
+
+def save_house_rules(simulation: Simulation, text: str, *, who: str) -> bool:
+    """Make another text the next version of the house rules; the same text makes none.
+
+    A run keeps those that it began with. Returns whether there is a new version.
+    """
+    text = text.replace("\r\n", "\n")
+    with transaction.atomic():
+        Simulation.objects.select_for_update().get(pk=simulation.pk)
+        newest = house_rules_of(simulation)
+        if newest.text == text:
+            return False
+        HouseRules.objects.create(
+            simulation=simulation, number=newest.number + 1, text=text, saved_by=who
+        )
+    return True
 
 
 def add_to_roster(simulation: Simulation, agents: Iterable[Agent]) -> list[str]:

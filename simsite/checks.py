@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from cryptography.fernet import Fernet
 from django.conf import settings
 from django.core.checks import CheckMessage, Error
 from django.core.checks import Warning as CheckWarning
+
+from cohorts.names import MODEL_LIKE, MODEL_PATTERN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +29,7 @@ def check_settings(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: object
 ) -> list[CheckMessage]:
     """Every problem of the settings; `app_configs` and `kwargs` are Django's, and not used."""
-    return [*keys(), *timing(), *database(), *web()]
+    return [*keys(), *models(), *timing(), *database(), *web()]
 
 
 def keys() -> Iterator[CheckMessage]:
@@ -47,6 +51,25 @@ def keys() -> Iterator[CheckMessage]:
         yield CheckWarning(
             f"{file} can be read by others.", hint=f"Run `chmod 600 {file}`.", id="simsite.W003"
         )
+
+
+def models() -> Iterator[CheckMessage]:
+    """SIM_LLM, SIM_ANTHROPIC_BASE_URL and the names of models."""
+    if settings.SIM_LLM == "anthropic" and not settings.SIM_ANTHROPIC_API_KEY:
+        yield CheckWarning(
+            "SIM_LLM is anthropic, and SIM_ANTHROPIC_API_KEY is not set: no run can start.",
+            id="simsite.W011",
+        )
+    url = urlsplit(settings.SIM_ANTHROPIC_BASE_URL)
+    if url.scheme not in {"https", "http"} or not url.netloc:
+        yield Error(
+            "SIM_ANTHROPIC_BASE_URL is no address of a service.",
+            hint="Write https://host, or leave it unset.",
+            id="simsite.E012",
+        )
+    for name in ("SIM_ANTHROPIC_SMALL_MODEL", "SIM_ANTHROPIC_LARGE_MODEL"):
+        if not re.search(MODEL_PATTERN, getattr(settings, name)):
+            yield Error(f"{name} cannot name a model: it must be {MODEL_LIKE}.", id="simsite.E013")
 
 
 def timing() -> Iterator[CheckMessage]:

@@ -71,6 +71,13 @@ class Environment:
             )
         return value
 
+    def choice(self, name: str, *, default: str, choices: Collection[str]) -> str:
+        """One of the words that are possible."""
+        word = self.text(name, default)
+        if word not in choices:
+            raise RefusedEnvironment(f"{name} is {word!r}: write {' or '.join(choices)}.")
+        return word
+
     def words(self, name: str, *, default: list[str]) -> list[str]:
         """Values separated by commas, without blanks and empty ones."""
         found = [word.strip() for word in self.text(name).split(",")]

@@ -16,11 +16,16 @@ VAR_DIR = BASE_DIR / "var"
 SECRETS_FILE = VAR_DIR / "secrets.env"
 SIM_NAMES = (
     "SIM_ANTHROPIC_API_KEY",
+    "SIM_ANTHROPIC_BASE_URL",
+    "SIM_ANTHROPIC_LARGE_MODEL",
+    "SIM_ANTHROPIC_SMALL_MODEL",
+    "SIM_ANTHROPIC_TIMEOUT_SECONDS",
     "SIM_BEHIND_PROXY",
     "SIM_FIELD_KEY",
     "SIM_HTTPS_ONLY",
     "SIM_LEASE_RENEW_SECONDS",
     "SIM_LEASE_SECONDS",
+    "SIM_LLM",
     "SIM_PULSE_SECONDS",
 )
 
@@ -42,7 +47,12 @@ def secret(name: str) -> str:
 
 SECRET_KEY = secret("SECRET_KEY")
 SIM_FIELD_KEY = secret("SIM_FIELD_KEY")
+SIM_LLM = env.choice("SIM_LLM", default="offline", choices=("offline", "anthropic"))
 SIM_ANTHROPIC_API_KEY = env.text("SIM_ANTHROPIC_API_KEY")
+SIM_ANTHROPIC_BASE_URL = env.text("SIM_ANTHROPIC_BASE_URL", "https://api.anthropic.com")
+SIM_ANTHROPIC_SMALL_MODEL = env.text("SIM_ANTHROPIC_SMALL_MODEL", "claude-haiku-5-5")
+SIM_ANTHROPIC_LARGE_MODEL = env.text("SIM_ANTHROPIC_LARGE_MODEL", "claude-sonnet-5-5")
+SIM_ANTHROPIC_TIMEOUT_SECONDS = env.seconds("SIM_ANTHROPIC_TIMEOUT_SECONDS", default=300.0)
 SIM_LEASE_SECONDS = env.seconds("SIM_LEASE_SECONDS", default=30.0)
 SIM_LEASE_RENEW_SECONDS = env.seconds("SIM_LEASE_RENEW_SECONDS", default=5.0)
 SIM_PULSE_SECONDS = env.seconds("SIM_PULSE_SECONDS", default=0.5)

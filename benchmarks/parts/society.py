@@ -174,6 +174,7 @@ class _History:
             "number": 1,
             "agent_id": self._author,
             "agent_version": 1,
+            "house_rules_version": 0,
             "phase": "'reply'",
             "thread": f"1 + {THREAD} * (i / {THREAD})",
             "model": "'benchmark'",
@@ -187,6 +188,8 @@ class _History:
             "cache_write_tokens": 0,
             "reserved_nano_usd": 0,
             "cost_nano_usd": 0,
+            "state": "'settled'",
+            "reserved_on": "NULL",
             "finish_reason": "'end_turn'",
             "error": "''",
         }

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks.parts.society import words
-from engine.ports.llm import LlmAnswer, Move, Usage, Written
+from engine.core.usage import Usage
+from engine.ports.llm import LlmAnswer, Move, Written
 
 if TYPE_CHECKING:
     from engine.models import Simulation

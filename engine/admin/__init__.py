@@ -9,6 +9,7 @@ from django.contrib import admin
 
 from engine.admin.history import LlmCallAdmin, MessageAdmin, TurnAdmin
 from engine.admin.memories import MemoryAdmin
+from engine.admin.money import DayCapAdmin, ModelPriceAdmin
 from engine.admin.proposals import ProposalAdmin
 from engine.admin.runs import RunAdmin
 from engine.admin.simulations import SimulationAdmin
@@ -17,9 +18,11 @@ from engine.admin.simulations import SimulationAdmin
 admin.site.site_url = None
 
 __all__ = [
+    "DayCapAdmin",
     "LlmCallAdmin",
     "MemoryAdmin",
     "MessageAdmin",
+    "ModelPriceAdmin",
     "ProposalAdmin",
     "RunAdmin",
     "SimulationAdmin",

@@ -87,7 +87,7 @@ def page_figures(run: Run) -> dict[str, object]:
             ("Model calls", sum(summary["llm_calls"].values())),
             ("Tokens read", summary["input_tokens"]),
             ("Tokens written", summary["output_tokens"]),
-            ("Cost", f"${summary['cost_usd']:,.4f}"),
+            ("Cost", _cost(run, summary["cost_usd"])),
             ("Entries kept back by the gate", summary["gate_filtered"]),
             ("Slots in use", _UNKNOWN if utilisation is None else f"{utilisation:.0%}"),
         ],
@@ -99,6 +99,13 @@ def page_figures(run: Run) -> dict[str, object]:
         "llm_calls": sorted(summary["llm_calls"].items()),
         "rejected": sorted(summary["rejected"].items(), key=lambda item: (-item[1], item[0])),
     }
+
+
+def _cost(run: Run, usd: float) -> str:
+    """Return what was billed as far as it is known."""
+    unpriced = LlmCall.objects.filter(run=run, cost_nano_usd__isnull=True)
+    n_unpriced = unpriced.filter(state=LlmCall.State.SETTLED).count()
+    return f"${usd:,.4f}{f', and {n_unpriced} unpriced calls' if n_unpriced else ''}"
 
 
 def turns_per_agent(run: Run) -> tuple[Sequence[Mapping[str, Any]], bool]:

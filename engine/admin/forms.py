@@ -8,19 +8,26 @@ from django import forms
 
 from engine.admin.settings import SETTING_NAMES, SettingsForm
 from engine.models import Channel, Simulation
+from engine.simulations import house_rules_of
 
 
 class SimulationForm(forms.ModelForm, SettingsForm):  # type: ignore[type-arg]
     """A simulation with each of its settings as a field; its raw settings are no field."""
 
+    house_rules = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 8}),
+        help_text="Purpose, tone, and what a good proposal holds; part of every prompt. Each change "
+        "is a new version, and the next run uses it.",
+    )
+
     class Meta:
         model = Simulation
-        fields: ClassVar = ["name", "description", "policy", "house_rules", "roster_chosen"]
+        fields: ClassVar = ["name", "description", "policy", "roster_chosen"]
         labels: ClassVar = {"policy": "Agents in no cohort", "roster_chosen": "Who takes part"}
         help_texts: ClassVar = {"roster_chosen": ""}
         widgets: ClassVar = {
             "description": forms.Textarea(attrs={"rows": 3}),
-            "house_rules": forms.Textarea(attrs={"rows": 8}),
             "policy": forms.RadioSelect(attrs={"class": "radiolist"}),
             "roster_chosen": forms.RadioSelect(
                 attrs={"class": "radiolist"},
@@ -32,6 +39,8 @@ class SimulationForm(forms.ModelForm, SettingsForm):  # type: ignore[type-arg]
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
         for name in SETTING_NAMES:
             self.initial.setdefault(name, self.instance.settings.get(name))
+        if self.instance.pk:
+            self.initial.setdefault("house_rules", house_rules_of(self.instance).text)
 
     def clean(self) -> dict[str, object] | None:
         """Put what differs from the defaults where the simulation keeps it."""

@@ -8,9 +8,10 @@ from django.contrib import admin
 from django.urls import reverse
 from django.utils.html import format_html
 
-from engine.admin.pages import HistoryAdmin, badge, in_usd, seconds_in_words
+from engine.admin.pages import HistoryAdmin, badge, seconds_in_words
 from engine.admin.text import render_text, show_unseen
 from engine.core.effects import TurnOutcome
+from engine.core.prices import in_usd
 from engine.models import LlmCall, Message, Turn
 from engine.ports.llm import LlmPhase
 
@@ -98,11 +99,18 @@ class LlmCallAdmin(HistoryAdmin):
 
     @admin.display(description="cost")
     def cost(self, call: LlmCall) -> str:
-        return in_usd(call.cost_nano_usd)
+        return cost_in_words(call)
 
     @admin.display(description="took")
     def latency(self, call: LlmCall) -> str:
         return seconds_in_words(call.latency_seconds)
+
+
+def cost_in_words(call: LlmCall) -> str:
+    """Return what a call cost, what is promised for one on its way, or that nobody knows."""
+    if call.state == LlmCall.State.RESERVED:
+        return f"at most {in_usd(call.reserved_nano_usd)}, on its way"
+    return "unpriced" if call.cost_nano_usd is None else in_usd(call.cost_nano_usd)
 
 
 @admin.register(Message)

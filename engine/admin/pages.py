@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 PAGED_AT_MOST: Final = 5_000
 """Rows that a history list can be paged through; filters and search reach the older ones."""
 _KEY_DIGITS: Final = 18
-_NANO: Final = 1_000_000_000
 
 
 class BoundedPaginator(Paginator):  # type: ignore[type-arg]
@@ -108,11 +107,6 @@ def person_of(request: HttpRequest) -> str:
 def badge(value: str, label: str) -> SafeString:
     """Return a state as words in a frame; its colour only repeats what the words say."""
     return format_html('<span class="sim-badge sim-badge-{}">{}</span>', value, label)
-
-
-def in_usd(nano_usd: int) -> str:
-    """Return an amount of money in US dollars, to the hundredth of a cent."""
-    return f"${nano_usd / _NANO:,.4f}"
 
 
 def seconds_in_words(seconds: float | None) -> str:

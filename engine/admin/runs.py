@@ -5,18 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.contrib import admin
+from django.http import HttpResponseNotAllowed, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
+from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.formats import date_format
 
+from engine.admin.costs import costs, may_be_raised
 from engine.admin.figures import list_figures, page_figures, turns_per_agent, with_counts
 from engine.admin.pages import HistoryAdmin, badge, frame, seconds_in_words
 from engine.admin.settings import setting_in_words
+from engine.admin.writing import may_raise, raise_run_caps
 from engine.models import Run, TopologySnapshot
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
+    from django.urls import URLPattern
     from django.utils.safestring import SafeString
 
 NAMES_SHOWN = 50
@@ -109,6 +115,17 @@ class RunAdmin(HistoryAdmin):
     def proposals(self, run: Run) -> int:
         return list_figures(run).proposals
 
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.raise_view)
+        return [path("<int:run_id>/raise/", view, name="engine_run_raise"), *super().get_urls()]
+
+    def raise_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
+        """Raise caps of a run and lead back to its page."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        raise_run_caps(request, get_object_or_404(Run, pk=run_id))
+        return HttpResponseRedirect(reverse("admin:engine_run_change", args=[run_id]))
+
     def change_view(
         self,
         request: HttpRequest,
@@ -129,6 +146,8 @@ class RunAdmin(HistoryAdmin):
             why_ended=self.why_ended(run),
             duration=duration_of(run),
             figures=page_figures(run),
+            costs=costs(run),
+            may_raise=may_raise(request) and may_be_raised(run),
             configuration=_configuration(run),
             snapshots=_snapshots(run),
             agents=agents,

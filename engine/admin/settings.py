@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from django import forms
 
-from engine.admin.pages import in_usd
+from engine.core.prices import in_usd
 from engine.core.settings import SETTINGS, Setting, default_of
 
 _SETTINGS: Final = {setting.name: setting for setting in SETTINGS}
@@ -158,12 +158,15 @@ GROUPS: Final = (
 _OF_A_RUN: Final = {
     "policy": "Agents in no cohort",
     "llm": "Model",
+    "small_model": "Model for sorting and remembering",
+    "large_model": "Model for replies and posts",
     "chat": "Chat",
     "clock": "Clock",
     "seed": "Seed of chance",
     "time_zone": "Time zone",
     "latency_seconds": "Simulated seconds per answer",
     "house_rules": "House rules",
+    "house_rules_version": "Version of the house rules",
     "until_idle": "Ends when nothing is left to do",
     "max_turns": "At most so many turns",
     "max_minutes": "At most so many minutes",

@@ -12,14 +12,15 @@ from django.shortcuts import get_object_or_404
 from django.urls import path, reverse
 from django.utils.html import format_html
 
+from cohorts.admin import ReadOnly
 from cohorts.models import Agent
 from engine import simulations
 from engine.admin import channel_page, thread_page
 from engine.admin.forms import ChannelForm, SimulationForm
-from engine.admin.pages import frame, person_of
+from engine.admin.pages import HistoryAdmin, frame, person_of
 from engine.admin.picking import Group, change_group, show_group
 from engine.admin.settings import GROUPS
-from engine.models import Channel, Simulation
+from engine.models import Channel, HouseRules, Simulation
 
 if TYPE_CHECKING:
     from django.db import models
@@ -59,10 +60,27 @@ class ChannelInline(admin.StackedInline):  # type: ignore[type-arg]
         return format_html('<a href="{}">{} (add, remove)</a>', url, n_members)
 
 
+class HouseRulesInline(ReadOnly, admin.TabularInline):  # type: ignore[type-arg]
+    model = HouseRules
+    fields = readonly_fields = ("number", "saved_at", "saved_by")
+    show_change_link = True
+    ordering = ("-number",)
+    verbose_name_plural = "versions of the house rules"
+
+
+@admin.register(HouseRules)
+class HouseRulesAdmin(HistoryAdmin):
+    list_display = ("simulation", "number", "saved_at", "saved_by")
+    list_select_related = ("simulation",)
+    search_fields = ("=simulation__name",)
+    search_help_text = "The name of a simulation."
+    empty_hint = "No house rules yet. They are written on the page of a simulation."
+
+
 @admin.register(Simulation)
 class SimulationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     form = SimulationForm
-    inlines = (ChannelInline,)
+    inlines = (ChannelInline, HouseRulesInline)
     change_form_template = "admin/engine/simulation.html"
     actions = None
     list_display = ("name", "short_description", "policy_word", "roster_word", "transcript_link")
@@ -88,6 +106,11 @@ class SimulationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     @admin.display(description="description")
     def short_description(self, simulation: Simulation) -> str:
         return simulation.description[:80]
+
+    @admin.display(description="house rules")
+    def house_rules(self, simulation: Simulation) -> str:
+        """Show the newest text to who may only look."""
+        return simulations.house_rules_of(simulation).text
 
     @admin.display(description="agents in no cohort", ordering="policy")
     def policy_word(self, simulation: Simulation) -> str:
@@ -120,6 +143,7 @@ class SimulationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         change: bool,  # noqa: FBT001 - Django's signature
     ) -> None:
         simulations.save_simulation(obj)
+        simulations.save_house_rules(obj, form.cleaned_data["house_rules"], who=person_of(request))
 
     def get_urls(self) -> list[URLPattern]:
         wrap = self.admin_site.admin_view

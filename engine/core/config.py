@@ -7,6 +7,8 @@ from datetime import timedelta
 
 #: A turn calls the model at most this often at the same time.
 MAX_CALLS_PER_TURN = 5
+#: A call may look something up this often before it has to decide.
+LOOK_UP_ROUNDS = 2
 #: A bank holds at most this many posts; above it one pruning call is made.
 BANK_SIZE = 20
 #: A scan shows at most this many posts.
@@ -29,7 +31,8 @@ EMPTY_REST_SECONDS = (5.0, 15.0, 30.0)
 class RunConfig:
     """The settings of a run; names, units and defaults as in docs/operations.md.
 
-    In `time_zone` a new day of posts begins at midnight. `max_nano_usd`, `max_calls`, `max_turns`
+    `small_model` and `large_model` are asked by agents that name none of their own. In `time_zone` a
+    new day of posts begins at midnight. `max_nano_usd`, `max_calls`, `max_turns`
     and `max_minutes` are None when unlimited.
     """
 
@@ -40,7 +43,10 @@ class RunConfig:
     seed: int = 0
     time_zone: str = "UTC"
     latency_seconds: float = 0.0
+    small_model: str = ""
+    large_model: str = ""
     house_rules: str = ""
+    house_rules_version: int = 0
     until_idle: bool = False
     max_turns: int | None = None
     max_minutes: float | None = None

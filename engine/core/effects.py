@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import date, datetime
 
     from engine.core.gate import Gate
     from engine.core.records import AgentSpec, Channel, Outcome, Root, Thread
@@ -273,13 +273,16 @@ class TurnRecord:
 class CallRecord:
     """One attempt of one LLM call. Money in nano-USD; `error` empty when it was answered.
 
-    `number` counts the attempts of the turn: (run, turn, number) is its key.
+    `number` counts the attempts of the turn: (run, turn, number) is its key. `reserved_on` is the
+    day whose money it is paid with, None if it is free; the cost is None before it is settled,
+    and for ever if the model has no price.
     """
 
     turn: int
     number: int
     agent: int
     agent_version: int
+    house_rules_version: int = 0
     phase: str
     thread: int | None
     model: str
@@ -291,8 +294,9 @@ class CallRecord:
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+    reserved_on: date | None = None
     reserved_nano_usd: int = 0
-    cost_nano_usd: int = 0
+    cost_nano_usd: int | None = 0
     finish_reason: str = ""
     error: str = ""
 

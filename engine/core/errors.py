@@ -4,6 +4,7 @@
     ├── LlmError
     │   ├── TransientLlmError   worth another try later (limit, overload, connection)
     │   ├── PermanentLlmError   no try will help (key, permission, model): the run fails
+    │   ├── PromptRefused       this prompt is not taken: a shorter one may be, another one is
     │   └── UnusableAnswer      the model answered, and the answer cannot be used
     └── StoreError
         ├── StoreLost
@@ -18,20 +19,64 @@ Expected refusals are values (`Rejected`, a skip), not errors.
 
 from __future__ import annotations
 
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.core.usage import Receipt
+
+
+class Unusable(StrEnum):
+    """Why an answer cannot be used; counted as `unusable_…`."""
+
+    AMBIGUOUS = "ambiguous"
+    BLANK = "blank"
+    EMPTY = "empty"
+    HTML = "html"
+    LONG = "long"
+    MARKS = "marks"
+    MISSHAPEN = "misshapen"
+    MOVE = "move"
+    NO_USAGE = "no_usage"
+    NOT_TAKEN = "not_taken"
+    OTHER_VOICE = "other_voice"
+    PROSE = "prose"
+    REFUSED = "refused"
+    TOOL = "tool"
+    TRANSCRIPT = "transcript"
+    TRUNCATED = "truncated"
+    UNKNOWN_ID = "unknown_id"
+    UNPARSABLE = "unparsable"
+    UNSTORABLE = "unstorable"
+
 
 class EngineError(Exception):
     """Base of everything the engine raises on purpose."""
 
 
 class LlmError(EngineError):
-    """A call to a model failed; `usage` is what it cost all the same."""
+    """A call to a model failed; `receipt` is what it came to and was billed all the same.
+
+    One that was refused before it was worked on has a usage without tokens and costs nothing; one
+    of unknown fate has no receipt, or one without usage, and is booked at its estimate.
+    """
+
+    def __init__(self, message: str, *, receipt: Receipt | None = None) -> None:
+        super().__init__(message)
+        self.receipt = receipt
 
 
 class TransientLlmError(LlmError):
     """A failure that time cures; `retry_after_seconds` is what the other side asked for."""
 
-    def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after_seconds: float | None = None,
+        receipt: Receipt | None = None,
+    ) -> None:
+        super().__init__(message, receipt=receipt)
         self.retry_after_seconds = retry_after_seconds
 
 
@@ -39,18 +84,16 @@ class PermanentLlmError(LlmError):
     """A failure that no retry cures; the message is one sentence for the person who runs it."""
 
 
+class PromptRefused(LlmError):
+    """The prompt was not taken, most likely because it is too long; nothing was billed."""
+
+
 class UnusableAnswer(LlmError):
-    """An answer that was paid for and cannot be used.
+    """An answer that was paid for and cannot be used; `reason` is one of `Unusable`."""
 
-    `reason` is one counted word (empty, truncated, refused, unparsable, unknown_id, unstorable);
-    `input_tokens` and `output_tokens` are what was billed.
-    """
-
-    def __init__(self, reason: str, *, input_tokens: int = 0, output_tokens: int = 0) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: str, *, receipt: Receipt | None = None) -> None:
+        super().__init__(reason, receipt=receipt)
         self.reason = reason
-        self.input_tokens = input_tokens
-        self.output_tokens = output_tokens
 
 
 class StoreError(EngineError):

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from engine.core.records import InvitationKind, Status, Visibility, pair_of
 
 if TYPE_CHECKING:
-    from engine.core.claims import Budget, Claims
+    from engine.core.budget import Budget
+    from engine.core.claims import Claims
     from engine.core.config import RunConfig
     from engine.core.draft import Draft
     from engine.core.records import Invitation, Root, Thread

@@ -41,7 +41,8 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
-    """An agent as its owner wrote it; `version` names the texts. Own limits are None if unset."""
+    """An agent as its owner wrote it; `version` names the texts. Own limits are None if unset, own
+    models empty."""
 
     id: int
     slug: str
@@ -53,8 +54,11 @@ class AgentSpec:
     status: Status
     version: int
     max_calls: int | None = None
+    max_nano_usd: int | None = None
     daily_posts: int | None = None
     calls_per_window: int | None = None
+    small_model: str = ""
+    large_model: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

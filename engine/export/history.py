@@ -76,6 +76,7 @@ _CALL = (
     "turn",
     "agent_id",
     "agent_version",
+    "house_rules_version",
     "phase",
     "thread",
     _as_driven(
@@ -88,6 +89,7 @@ _CALL = (
     "model",
     "prompt_version",
     "attempt",
+    "state",
     "input_tokens",
     "output_tokens",
     "cache_read_tokens",
@@ -147,17 +149,23 @@ def message_rows(scope: Scope) -> Iterator[schema.MessageRow]:
 
 
 def call_rows(scope: Scope) -> Iterator[schema.LlmCallRow]:
-    """Yield the LLM calls; one about a root that nobody answered names no thread."""
+    """Yield the LLM calls; one about a root that nobody answered names no thread.
+
+    Of one on its way only what was reserved for it is known.
+    """
     rows = LlmCall.objects.filter(run__in=scope.runs.order_by())
     ordered = rows.order_by("run_id", "turn", "number")
     for row in ordered.values_list(*_CALL).iterator(CHUNK):
-        run, turn, agent, version, phase, thread, is_thread, model, prompt, attempt, *rest = row
-        given, made, cache_read, cache_write, reserved, cost, latency, finish, error = rest
+        run, turn, agent, version, house, phase, thread, is_thread, model, prompt, *rest = row
+        attempt, state, *told, reserved, cost, latency, finish, error = rest
+        is_on_its_way = state == LlmCall.State.RESERVED
+        given, made, cache_read, cache_write = (None,) * 4 if is_on_its_way else told
         yield schema.LlmCallRow(
             run=run,
             turn=turn,
             agent=scope.slugs[agent],
             agent_version=version,
+            house_rules_version=house,
             phase=phase,
             thread=thread if is_thread else None,
             model=model,
@@ -168,8 +176,8 @@ def call_rows(scope: Scope) -> Iterator[schema.LlmCallRow]:
             cache_read_tokens=cache_read,
             cache_write_tokens=cache_write,
             reserved_usd=schema.NanoUsd(reserved),
-            cost_usd=schema.NanoUsd(cost),
-            latency_seconds=latency,
+            cost_usd=None if cost is None else schema.NanoUsd(cost),
+            latency_seconds=None if is_on_its_way else latency,
             finish_reason=finish or None,
             error=error or None,
         )

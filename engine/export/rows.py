@@ -12,6 +12,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from cohorts.models import Agent, AgentVersion, TopologyChange
+from engine.core.prices import nano_usd
 from engine.export import schema
 from engine.export.history import CHUNK, call_rows, message_rows, turn_rows
 from engine.export.runs import run_row
@@ -114,6 +115,7 @@ def agent_rows(scope: Scope) -> Iterator[schema.AgentRow]:
 def _version_row(version: AgentVersion) -> schema.AgentVersionRow:
     names = ("max_calls", "daily_posts", "calls_per_window")
     limits = {name: getattr(version, name) for name in names}
+    limits["max_nano_usd"] = nano_usd(version.max_usd)
     return schema.AgentVersionRow(
         version=version.number,
         at=version.saved_at,

@@ -56,7 +56,10 @@ LIVE_STATUSES = frozenset({"queued", "running", "paused", "stopping"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """The effective settings of a run: caps as last raised, `concurrent_turns` as used."""
+    """The effective settings of a run: caps as last raised, `concurrent_turns` as used.
+
+    `house_rules` is the text of the version that the run began with; version 0 is none.
+    """
 
     policy: Policy
     time_zone: str
@@ -83,6 +86,10 @@ class Configuration:
     thread_idle_seconds: float
     calls_per_window: int | None
     stop_grace_seconds: float
+    house_rules_version: int = 0
+    house_rules: str = ""
+    small_model: str = ""
+    large_model: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +126,10 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentVersionRow:
-    """The texts and own limits of an agent from one save on; `version` counts its saves."""
+    """The texts and own limits of an agent from one save on; `version` counts its saves.
+
+    Of its limits the money alone, `max_nano_usd`, is not in USD: they are whole numbers.
+    """
 
     version: int
     at: datetime
@@ -244,12 +254,17 @@ class ProposalRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmCallRow:
-    """One attempt at a request; what the backend did not say, or not yet, is null."""
+    """One attempt at a request; what the backend did not say, or not yet, is null.
+
+    The cost is null while the call is on its way, which counts at what is reserved for it; and when
+    its model has no price, which nothing is reserved for.
+    """
 
     run: int
     turn: int
     agent: str
     agent_version: int
+    house_rules_version: int = 0
     phase: Phase
     thread: int | None
     model: str

@@ -129,15 +129,42 @@ def call_caps(export: Export) -> Iterator[Breach]:
 def money_caps(export: Export) -> Iterator[Breach]:
     spent: Counter[int] = Counter()
     for line, call in enumerate(export.llm_calls, start=1):
-        spent[call.run] += call.reserved_usd if call.cost_usd is None else call.cost_usd
+        spent[call.run] += _promised(call)
         if call.cost_usd is not None and call.cost_usd > call.reserved_usd:
             yield Breach(f"line {line}", "it cost more than was reserved for it.")
+        capped = export.run_by_id[call.run].configuration.max_usd is not None
+        if capped and call.cost_usd is None and not call.reserved_usd:
+            yield Breach(f"line {line}", "its model has no price, and its run has a money cap.")
     for run, nano_usd in spent.items():
         cap = export.run_by_id[run].configuration.max_usd
         if cap is not None and nano_usd > cap:
             yield Breach(
                 f"run {run}", f"it spent {nano_usd / 1e9:.9f} USD and max_usd is {cap / 1e9:.9f}."
             )
+
+
+def own_money_caps(export: Export) -> Iterator[Breach]:
+    """Check agents' own caps; one that was lowered meanwhile is judged by the highest."""
+    spent: Counter[tuple[int, str]] = Counter()
+    own: dict[tuple[int, str], int] = {}
+    for call in export.llm_calls:
+        key = (call.run, call.agent)
+        spent[key] += _promised(call)
+        limit = export.limit(export.turn_by_number[call.turn], "max_nano_usd")
+        if limit is not None:
+            own[key] = max(own.get(key, 0), limit)
+    for (run, agent), cap in own.items():
+        if spent[run, agent] > cap:
+            yield Breach(
+                f"run {run}",
+                f"{agent} spent {spent[run, agent] / 1e9:.9f} USD and its own cap is "
+                f"{cap / 1e9:.9f}.",
+            )
+
+
+def _promised(call: LlmCallRow) -> int:
+    """Return what a call cost, or what is reserved for one on its way."""
+    return call.reserved_usd if call.cost_usd is None else call.cost_usd
 
 
 def attempts(export: Export) -> Iterator[Breach]:
@@ -182,8 +209,15 @@ CAP_LAWS = (
     Law(
         name="money-caps",
         file="llm_calls.jsonl",
-        says="a call costs at most what was reserved for it, and a run at most max_usd",
+        says="a call costs at most what was reserved for it, and a run at most max_usd; under it "
+        "every model has a price",
         check=money_caps,
+    ),
+    Law(
+        name="own-money-caps",
+        file="llm_calls.jsonl",
+        says="an agent spends at most its own cap of money in a run",
+        check=own_money_caps,
     ),
     Law(
         name="attempts",

@@ -127,12 +127,18 @@ def call_names(export: Export) -> Iterator[Breach]:
             turn.agent_version,
         ):
             yield Breach(f"line {line}", "its run, agent and version are not those of its turn.")
+        run = export.run_by_id.get(call.run)
+        if run is not None and call.house_rules_version != run.configuration.house_rules_version:
+            yield Breach(f"line {line}", "its house rules are not those of its run.")
         if call.thread is not None and call.thread not in threads:
             yield Breach(f"line {line}", f"its thread {call.thread} is not in the export.")
 
 
 UNIQUE = "an id, a slug, a bot name, a turn's number or a run's topology version names one thing"
-NAMES = "runs, turns, agents with their versions, threads and roots that a row names are there"
+NAMES = (
+    "runs, turns, agents and house rules with their versions, threads and roots that a row names "
+    "are there"
+)
 
 REFERENCE_LAWS = (
     Law(name="unique", file="runs.jsonl", says=UNIQUE, check=unique_runs),

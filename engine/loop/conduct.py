@@ -61,7 +61,9 @@ class Conductor:
             selected_at=self.clock.now(),
             waited_seconds=grant.waited_seconds,
         )
-        calls = TurnCalls(self.line, world=self.world, spec=spec, turn=record)
+        calls = TurnCalls(
+            self.line, world=self.world, spec=spec, turn=record, config=self.rules.config
+        )
         scene = Scene(
             agent=grant.agent,
             number=grant.number,
@@ -89,7 +91,9 @@ class Conductor:
         except BudgetSpent as error:
             ends, detail = TurnOutcome.WORKED, error.spent.reason
         except Backoff as error:
-            ends, detail, wait_seconds = TurnOutcome.BACKOFF, str(error), error.wait_seconds
+            ends, wait_seconds = TurnOutcome.BACKOFF, error.wait_seconds
+            until = self.clock.now() + timedelta(seconds=wait_seconds)
+            detail = f"{error} Waiting until {until:%H:%M:%S} UTC."
         except PermanentLlmError as error:
             detail = str(error)
             self.fail(detail)

@@ -12,7 +12,8 @@ from contextlib import nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from engine.core.claims import Budget, Claims
+from engine.core.budget import Budget
+from engine.core.claims import Claims
 from engine.core.effects import (
     Adopt,
     AgentChanged,
@@ -31,7 +32,7 @@ from engine.loop.ending import Ending, EndReason
 from engine.loop.errands import Errands
 from engine.loop.figures import Figures
 from engine.loop.idle_threads import IdleThreads
-from engine.loop.limits import Limits
+from engine.loop.limits import BENCHED, Limits
 from engine.loop.outside import Outside
 from engine.loop.rebuild import world_from
 from engine.loop.tally import Tally
@@ -90,6 +91,7 @@ class Engine:
             clock=self.clock,
             permits=self.config.max_llm_calls_in_flight,
             trust=self.trust,
+            store=store,
         )
         self._limits = Limits(self.world, self.rules, self.scheduler, self.line)
         self.committer = Committer(
@@ -235,9 +237,10 @@ class Engine:
             if self.scheduler.n_ready and self.trust.holds:
                 await asyncio.sleep(0)
                 continue
-            if self._is_quiet() and self.watch.spent_cap:
-                return Ending(reason=EndReason(self.watch.spent_cap))
-            if await self._is_idle():
+            capped = self.watch.spent_cap
+            if self._is_quiet() and (spent := self._limits.spent(capped, now)):
+                return spent
+            if not capped and await self._is_idle():
                 return Ending(reason=EndReason.IDLE)
             await self._wait(now)
 
@@ -283,7 +286,7 @@ class Engine:
         ending = self._reason_to_end_now() or self._limits.reached()
         if ending is not None or self.turns:
             return ending
-        return self._limits.nothing_goes_on(others_come=not self._errands.is_idle)
+        return self._limits.nothing_goes_on(self.clock.now(), others_come=not self._errands.is_idle)
 
     def _reason_to_end_now(self) -> Ending | None:
         """Return why not even the turns in flight are waited for, beyond their grace."""
@@ -356,7 +359,7 @@ class Engine:
         """Close, as lost, what those owe whose own cap is spent for this run."""
         closes = []
         for agent in agents:
-            if self.watch.whys.get(agent) == "own_call_cap":
+            if self.watch.whys.get(agent) in BENCHED:
                 closes += [
                     Close(root=thread.root, cycle=thread.cycle, outcome=Outcome.LOST)
                     for thread in debts(self.world, agent)

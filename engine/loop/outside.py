@@ -86,14 +86,16 @@ class Outside:
             self._watch.everybody(self._clock.now())
 
     def _raise_caps(self, beat: Beat) -> None:
-        """Take over caps that a person has raised; None leaves the run's own."""
+        """Take over caps that a person has raised, and the day's money; None leaves the own."""
         budget = self._committer.rules.budget
-        before = (budget.max_calls, budget.max_nano_usd)
+        before = (budget.max_calls, budget.max_nano_usd, budget.day)
         if beat.max_calls is not None:
             budget.max_calls = beat.max_calls
         if beat.max_nano_usd is not None:
             budget.max_nano_usd = beat.max_nano_usd
-        if before != (budget.max_calls, budget.max_nano_usd):
+        if beat.day is not None:
+            budget.day = beat.day
+        if before != (budget.max_calls, budget.max_nano_usd, budget.day):
             self._watch.budget_returned(self._clock.now())
 
     async def _reload_gate(self) -> None:

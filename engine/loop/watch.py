@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: So many agents are judged at a time; nothing else goes on meanwhile.
 JUDGED_AT_ONCE = 100
+#: Why nobody can call any more, until a cap is raised or money comes back.
+SHARED_CAPS = frozenset({"call_cap", "money_cap", "day_cap"})
 #: The standing of an agent that may have any work until it is judged.
 UNJUDGED = Standing(work=tuple(Work))
 
@@ -120,7 +122,7 @@ class Watch:
             return
         if found.due_at is not None:
             self._soon[agent] = None
-        if found.why in {"call_cap", "money_cap"}:
+        if found.why in SHARED_CAPS:
             self._on_budget[agent] = None
         if agent not in self._naps:
             self._posts_wanted[agent] = found.n_posts_wanted

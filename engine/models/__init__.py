@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.models.desks import AgentState, Inbox, Invitation, Memory
 from engine.models.messages import Message
+from engine.models.money import DayCap, ModelPrice, Purse
 from engine.models.runs import (
     LlmCall,
     Run,
@@ -15,6 +16,7 @@ from engine.models.runs import (
 from engine.models.simulation import (
     Channel,
     ChannelMember,
+    HouseRules,
     RosterEntry,
     Simulation,
     Subscription,
@@ -25,13 +27,17 @@ __all__ = [
     "AgentState",
     "Channel",
     "ChannelMember",
+    "DayCap",
     "Decision",
+    "HouseRules",
     "Inbox",
     "Invitation",
     "LlmCall",
     "Memory",
     "Message",
+    "ModelPrice",
     "Proposal",
+    "Purse",
     "RosterEntry",
     "Run",
     "RunControl",

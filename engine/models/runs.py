@@ -155,8 +155,14 @@ class Turn(models.Model):
 class LlmCall(models.Model):
     """One attempt of one call; (run, turn, number) is its key. Money in nano-USD.
 
-    `thread` is the `seq` of a root, since a call may be about a thread that never opens.
+    `thread` is the `seq` of a root, since a call may be about a thread that never opens. One that
+    costs money is stored as reserved before it leaves, on the day `reserved_on`; its cost is NULL
+    until it is settled, and for ever if its model has no price.
     """
+
+    class State(models.TextChoices):
+        RESERVED = "reserved"
+        SETTLED = "settled"
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="llm_calls", db_index=False)
     turn = models.PositiveBigIntegerField()
@@ -165,6 +171,7 @@ class LlmCall(models.Model):
         Agent, on_delete=models.PROTECT, related_name="llm_calls", db_index=False
     )
     agent_version = models.PositiveIntegerField()
+    house_rules_version = models.PositiveIntegerField(default=0)
     phase = models.CharField(max_length=12)
     thread = models.PositiveBigIntegerField(null=True)
     model = models.CharField(max_length=100)
@@ -176,8 +183,10 @@ class LlmCall(models.Model):
     output_tokens = models.PositiveBigIntegerField(default=0)
     cache_read_tokens = models.PositiveBigIntegerField(default=0)
     cache_write_tokens = models.PositiveBigIntegerField(default=0)
+    state = models.CharField(max_length=8, choices=State, default=State.SETTLED)
+    reserved_on = models.DateField(null=True)
     reserved_nano_usd = models.PositiveBigIntegerField(default=0)
-    cost_nano_usd = models.PositiveBigIntegerField(default=0)
+    cost_nano_usd = models.PositiveBigIntegerField(null=True, default=0)
     finish_reason = models.CharField(max_length=32, blank=True, default="")
     error = models.TextField(blank=True, default="")
 

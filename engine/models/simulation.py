@@ -28,7 +28,6 @@ class Simulation(models.Model):
     description = models.TextField(blank=True)
     policy = models.CharField(max_length=10, choices=Policy, default=Policy.OPEN)
     settings = models.JSONField(default=dict, blank=True)
-    house_rules = models.TextField(blank=True, help_text="Purpose and tone; part of every prompt.")
     roster_chosen = models.BooleanField(
         "chosen roster", default=False, help_text="Otherwise all active agents take part."
     )
@@ -48,6 +47,28 @@ class Simulation(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class HouseRules(models.Model):
+    """The house rules of a simulation from one save to the next; never changed, the newest count."""
+
+    simulation = models.ForeignKey(
+        Simulation, on_delete=models.CASCADE, related_name="house_rules_versions", db_index=False
+    )
+    number = models.PositiveIntegerField()
+    text = models.TextField(blank=True)
+    saved_by = models.CharField(max_length=150)
+    saved_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = verbose_name_plural = "house rules"
+        ordering: ClassVar = ["simulation_id", "-number"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["simulation", "number"], name="house_rules_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"version {self.number}"
 
 
 class RosterEntry(models.Model):

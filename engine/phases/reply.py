@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from engine.core.config import EXPLORE_MESSAGES
@@ -12,6 +13,7 @@ from engine.core.errors import UnusableAnswer
 from engine.core.mentions import says_nothing, strip_mentions
 from engine.core.participation import debts, opposite
 from engine.core.records import Invitation, InvitationKind
+from engine.phases.look_up import look_up
 from engine.phases.repeats import RECENT, repeats
 from engine.ports.llm import LlmPhase, Move, ReplyContext, Stage, Tier, Written
 from engine.ports.store import Wanted
@@ -121,7 +123,13 @@ class Unfinished(Exception):
 async def _answer(scene: Scene, task: Task, texts: Texts) -> Effect:
     context = _context(scene, task, texts)
     try:
-        decision = await scene.mind.ask(LlmPhase.REPLY, Tier.LARGE, context, thread=task.root.seq)
+        decision = await scene.mind.ask(
+            LlmPhase.REPLY,
+            Tier.LARGE,
+            context,
+            thread=task.root.seq,
+            look_up=partial(look_up, scene),
+        )
     except UnusableAnswer as error:
         scene.refused.append(f"unusable_{error.reason}")
         return _given_up(scene, task)
@@ -182,6 +190,7 @@ def _context(scene: Scene, task: Task, texts: Texts) -> ReplyContext:
         moves=_moves(stage, has_summary=summary is not None, has_partner=partner is not None),
         summary=None if summary is None else scene.entry(summary),
         guidance="" if task.thread is None else task.thread.guidance,
+        n_left_out=max(task.ordinal - len(shown), 0),
     )
 
 

@@ -9,13 +9,14 @@ from engine.core.records import Visibility
 from engine.ports.llm import Entry, Persona, Profile
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from datetime import datetime
 
     from engine.core.participation import Rules
     from engine.core.records import AgentSpec
     from engine.core.world import World
     from engine.ports.clock import Clock
-    from engine.ports.llm import Context, Decision, LlmPhase, Tier
+    from engine.ports.llm import Context, Decision, Found, LlmPhase, LookUp, Tier
     from engine.ports.store import Store, StoredMessage, Texts
 
 #: A person whose name nobody gave.
@@ -28,9 +29,18 @@ class Mind(Protocol):
     """Asks the model on behalf of one turn: reserved, limited, retried and recorded."""
 
     async def ask(
-        self, phase: LlmPhase, tier: Tier, context: Context, *, thread: int | None = None
+        self,
+        phase: LlmPhase,
+        tier: Tier,
+        context: Context,
+        *,
+        thread: int | None = None,
+        look_up: Callable[[LookUp], Awaitable[Found]] | None = None,
     ) -> Decision:
-        """Return the decision; raises `UnusableAnswer`, or what ends the turn."""
+        """Return the decision; raises `UnusableAnswer`, or what ends the turn.
+
+        With `look_up` the model may look things up first, in a few rounds.
+        """
         ...
 
 

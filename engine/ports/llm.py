@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from engine.core.usage import Usage
+
 
 class LlmPhase(StrEnum):
     """The phases that may ask a model; also the keys of the `llm_calls` counters."""
@@ -104,8 +106,8 @@ class Move(StrEnum):
 class ReplyContext:
     """An open thread in which the agent owes an answer.
 
-    `history` is oldest first and always holds the root; `message_number` counts the agents'
-    messages of this cycle, this answer included; `summary` is the other side's proposal that
+    `history` is oldest first and always holds the root; `n_left_out` messages after the root are
+    not in it. `message_number` counts the agents' messages of this cycle, this answer included; `summary` is the other side's proposal that
     waits for a yes or no; `partner` is None while only a person is opposite; `moves` are the
     allowed ones.
     """
@@ -119,6 +121,7 @@ class ReplyContext:
     moves: tuple[Move, ...]
     summary: Entry | None
     guidance: str
+    n_left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,19 +228,61 @@ Decision = Chosen | Written | AnswerPost | NewRoot | SkipPost | Remembered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """Tokens as billed; cached input apart from plain input. Money in nano-USD."""
+class ReadProfile:
+    """A look-up: what every agent may read about one, by its name."""
 
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    cost_nano_usd: int = 0
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchMessages:
+    """A look-up: the newest messages that hold all the words."""
+
+    words: str
+
+
+LookUp = ReadProfile | SearchMessages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookUps:
+    """No decision yet: what the model wants to look up first, all at once.
+
+    A wish that is none of ours is None. `said` is the answer as its backend must send it back.
+    """
+
+    wanted: tuple[LookUp | None, ...]
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hits:
+    """What a search found, the newest last; `is_cut` says that there is more."""
+
+    entries: tuple[Entry, ...]
+    is_cut: bool
+
+
+#: What a look-up came to; None: it cannot be had, which is not to say that there is nothing.
+Found = Profile | Hits | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One round of look-ups: `found` is in the order of what was wanted."""
+
+    asked: LookUps
+    found: tuple[Found, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmRequest:
-    """One call. `turn` is the selection's number, `thread` the root's `seq` or None."""
+    """One call. `turn` is the selection's number, `thread` the root's `seq` or None.
+
+    `model` names the model of the tier; `rounds` are the look-ups until now, after which another
+    one is only answered if it `may_look_up`. `is_short` asks for half of all texts, since the whole
+    prompt was not taken.
+    """
 
     agent: str
     turn: int
@@ -246,13 +291,17 @@ class LlmRequest:
     thread: int | None
     attempt: int
     context: Context
+    model: str = ""
+    rounds: tuple[Round, ...] = ()
+    may_look_up: bool = False
+    is_short: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmAnswer:
-    """A validated decision and what it cost."""
+    """A validated decision, or what to look up before there is one, and what it cost."""
 
-    decision: Decision
+    decision: Decision | LookUps
     usage: Usage
     model: str
     prompt_version: str
@@ -265,10 +314,10 @@ class Llm(Protocol):
     #: True when a call costs nothing: no money is reserved for it.
     free: bool
 
-    def upper_estimate(self, request: LlmRequest) -> int:
-        """Return the most this call can cost, in nano-USD (0 for a free backend)."""
+    def upper_estimate(self, request: LlmRequest) -> int | None:
+        """Return the most this call can cost, in nano-USD: 0 if free, None if nobody knows."""
         ...
 
     async def complete(self, request: LlmRequest) -> LlmAnswer:
-        """Answer with a decision of the context's kind."""
+        """Answer with a decision of the context's kind, or with look-ups where they are allowed."""
         ...

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from engine.core.effects import Effect
+    from engine.core.effects import CallRecord, Effect, TurnRecord
     from engine.core.gate import Gate
     from engine.core.group import Group
+    from engine.core.money import Caps, DayMoney, NoMoney
     from engine.core.records import (
         AgentSpec,
         AgentState,
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
         Talk,
         Thread,
     )
+
+
+#: A search looks through so many of the newest messages of a simulation.
+SEARCHED = 5_000
 
 
 class StoredMessage(NamedTuple):
@@ -129,7 +134,8 @@ class Beat:
     """What one round trip of the pulse read.
 
     `ours` is False when another token holds the lease. `has_mail` says that the inbox holds notes
-    or a person's message waits for its `seq`.
+    or a person's message waits for its `seq`. `day` is the money of the day of the last
+    reservation, None before there was one.
     """
 
     ours: bool
@@ -138,6 +144,7 @@ class Beat:
     has_mail: bool
     max_nano_usd: int | None = None
     max_calls: int | None = None
+    day: DayMoney | None = None
 
 
 class Store(Protocol):
@@ -168,12 +175,37 @@ class Store(Protocol):
         """
         ...
 
+    async def reserve(self, call: CallRecord, *, turn: TurnRecord, caps: Caps) -> NoMoney | None:
+        """Store a call as reserved, with its turn if that is not stored yet, before it leaves.
+
+        Its estimate is promised under the caps of the run, the agent and the day, each compared by
+        the statement that promises; or the cap is returned that forbids it, and nothing is stored.
+        Raises `Fenced` or `Unanswered`. If the waiter is cancelled nothing stays promised.
+        """
+        ...
+
+    def settle(self, call: CallRecord) -> None:
+        """Store, soon and in the order of asking, what a reserved call came to.
+
+        Nobody waits for it: the commit that carries the call settles it if this could not.
+        """
+        ...
+
     async def read_mail(self) -> tuple[Effect, ...]:
         """Read what people and other processes left, oldest first, as effects."""
         ...
 
     async def read(self, wanted: Wanted) -> Texts:
         """Return the texts that a turn asks for at one moment; see `Wanted`."""
+        ...
+
+    async def search(
+        self, words: tuple[str, ...], *, channels: tuple[int, ...], most: int
+    ) -> tuple[StoredMessage, ...]:
+        """Return the newest messages of these channels that hold all the words, newest first.
+
+        Only the newest `SEARCHED` messages are looked through; case does not count in ASCII.
+        """
         ...
 
     async def told_talks(self, talks: tuple[Talk, ...], *, agent: int) -> tuple[ToldTalk, ...]:

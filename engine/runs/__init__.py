@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.runs.drive import Driven, EndUnwritten, Observer, drive
+from engine.runs.forecasts import Forecast, forecast
 from engine.runs.refusals import RunIsLive, RunRefused
 from engine.runs.report import report
 from engine.runs.start import Begun, begin, resume
@@ -13,6 +14,7 @@ __all__ = [
     "Begun",
     "Driven",
     "EndUnwritten",
+    "Forecast",
     "Observer",
     "RunIsLive",
     "RunRefused",
@@ -20,6 +22,7 @@ __all__ = [
     "begin",
     "begin_named",
     "drive",
+    "forecast",
     "fresh_world",
     "report",
     "resume",

@@ -148,9 +148,12 @@ class _Driver:
             self._stops.told_to(lambda: loop.call_soon_threadsafe(self._pass_on)),
             self._pulse(parts),
         ):
-            engine = await self._start(parts)
-            with _lasting():
-                return await engine.run()
+            try:
+                engine = await self._start(parts)
+                with _lasting():
+                    return await engine.run()
+            finally:
+                await parts.close_llm()
 
     def _build(self) -> Parts:
         begun = self._begun

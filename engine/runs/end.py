@@ -10,7 +10,7 @@ from django.utils import timezone
 from engine.export.summary import summarise
 from engine.loop.ending import Ending, EndReason
 from engine.models import Run, RunLease, Turn
-from engine.store.database import LeaseState, give_back_lease, take_lease
+from engine.store.database import LeaseState, give_back_lease, settle_the_dead, take_lease
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -88,8 +88,9 @@ def interrupt(run: Run, lease: LeaseState) -> bool:
 def _conclude(run_id: int, ending: Ending, *, at: datetime) -> None:
     """Move a driven run to where its ending leads, and mark turns that will never end.
 
-    Calls that died in flight stay booked at their estimate.
+    Calls that died in flight are settled at their estimate: they may have been billed.
     """
+    settle_the_dead(run_id)
     Turn.objects.filter(run_id=run_id, outcome="running").update(outcome="interrupted")
     status = status_after(ending.reason)
     n_ended = Run.objects.filter(pk=run_id, status__in=DRIVEN).update(

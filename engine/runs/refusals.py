@@ -7,14 +7,19 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from django.db import OperationalError, connection
+from django.utils import timezone
 
+from engine.build import models_of
 from engine.models import Run, RunLease
 from engine.models.runs import LIVE
+from engine.money import day_cap, price_table
 from engine.store.database import LeaseState, is_alive, passes, read_lease
+from engine.store.database.reading import agent_specs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from engine.core.config import RunConfig
     from engine.models import Simulation
 
 
@@ -24,6 +29,20 @@ class RunRefused(Exception):
 
 class RunIsLive(RunRefused):
     """The simulation has a live run; the message names it, its host and its state."""
+
+
+def check_priced(simulation: Simulation, config: RunConfig) -> None:
+    """Refuse a run under a money cap of which a model has no price: no cap could hold."""
+    if config.max_nano_usd is None and day_cap() is None:
+        return
+    table, now = price_table(), timezone.now()
+    models = models_of(config, agent_specs(simulation.pk))
+    unpriced = [model for model in models if not table.knows(model, now)]
+    if unpriced:
+        raise RunRefused(
+            f"{unpriced[0]} has no price, so no money cap could hold: enter what it costs under "
+            '"Prices of models" in the admin, or run it without a cap.'
+        )
 
 
 def quicker_sentence(simulation: Simulation) -> str:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Count, Sum
+from django.db.models.functions import Coalesce
 
 from cohorts.triggers import missing_triggers
+from engine.build import make_ready
 from engine.core.config import RunConfig
 from engine.models import LlmCall, Run, RunControl, Turn
 from engine.models.runs import LIVE
@@ -21,6 +23,7 @@ from engine.runs.end import first_moment, interrupt
 from engine.runs.refusals import (
     RunIsLive,
     RunRefused,
+    check_priced,
     live_sentence,
     naming_who_locks,
     quicker_sentence,
@@ -83,7 +86,8 @@ def begin(simulation: Simulation, config: RunConfig, *, who: str) -> Begun:
     A run that died is fenced and marked interrupted first. Raises `RunIsLive` while another one
     is live, and `RunRefused` when the database lacks what guards the topology.
     """
-    _check_triggers()
+    _make_ready(config)
+    check_priced(simulation, config)
     lease = clear_the_way(simulation)
     with _coming_alive(simulation, lease) as liveness:
         run = Run.objects.create(
@@ -121,20 +125,18 @@ def resume(
     driven, and `RunRefused` if none is paused.
     """
     _check_triggers()
+    run = Run.objects.filter(simulation=simulation, status=Run.Status.PAUSED).first()
+    if run is not None:
+        make_ready(RunConfig(**run.configuration))
     lease = _lease_of_now(simulation)
-    run = Run.objects.filter(simulation=simulation, status__in=LIVE).first()
-    if run is None:
-        raise RunRefused(f"No run of {simulation.name} is paused: start one without --resume.")
-    if run.status != Run.Status.PAUSED:
-        if is_driven(simulation.pk, lease):
-            raise RunIsLive(live_sentence(simulation, run, lease))
-        raise RunRefused(f"Run {run.pk} of {simulation.name} died: start one without --resume.")
+    run = _paused(simulation, lease)
     raised = {"max_calls": max_calls, "max_nano_usd": max_nano_usd}
     raised = {name: cap for name, cap in raised.items() if cap is not None}
     with _coming_alive(simulation, lease) as liveness:
         token = _take(run, lease)
         RunControl.objects.filter(run=run).update(wish=RunControl.Wish.RUN, **raised)
         config = _with_raised_caps(run)
+        check_priced(simulation, config)
         _set_running(run, config)
         starts_at = first_moment(simulation.pk)
     return Begun(
@@ -146,6 +148,23 @@ def resume(
         starts_at=starts_at,
         spent=_spent(run),
     )
+
+
+def _paused(simulation: Simulation, lease: LeaseState) -> Run:
+    """Return the paused run of a simulation, or refuse for want of one."""
+    run = Run.objects.filter(simulation=simulation, status__in=LIVE).first()
+    if run is None:
+        raise RunRefused(f"No run of {simulation.name} is paused: start one without --resume.")
+    if run.status == Run.Status.PAUSED:
+        return run
+    if is_driven(simulation.pk, lease):
+        raise RunIsLive(live_sentence(simulation, run, lease))
+    raise RunRefused(f"Run {run.pk} of {simulation.name} died: start one without --resume.")
+
+
+def _make_ready(config: RunConfig) -> None:
+    _check_triggers()
+    make_ready(config)
 
 
 def _check_triggers() -> None:
@@ -253,5 +272,6 @@ def _for_the_rest(run: Run, config: RunConfig) -> RunConfig:
 
 def _spent(run: Run) -> tuple[Spending, ...]:
     calls = LlmCall.objects.filter(run=run).order_by("agent").values_list("agent")
-    sums = calls.annotate(n=Count("id"), cost=Sum("cost_nano_usd", default=0))
+    cost = Coalesce("cost_nano_usd", "reserved_nano_usd")
+    sums = calls.annotate(n=Count("id"), cost=Sum(cost, default=0))
     return tuple(Spending(agent=agent, n_calls=n, nano_usd=cost) for agent, n, cost in sums)

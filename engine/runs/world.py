@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from cohorts.audit import Action, change
 from cohorts.names import CHANNEL_LIKE, CHANNEL_PATTERN, SLUG_LIKE, SLUG_PATTERN
+from engine.build import make_ready
 from engine.models import Channel, ChannelMember, RosterEntry, Simulation
 from engine.runs.refusals import RunIsLive, RunRefused, naming_who_locks
 from engine.runs.start import Begun, begin, clear_the_way
+from engine.simulations import house_rules_of, save_house_rules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +34,7 @@ def begin_named(
     run is refused (`RunRefused`: also for a name, or a channel, that cannot be one), nothing of
     this is written.
     """
+    make_ready(config)
     with ExitStack() as undo:
         with change(who):
             simulation = _simulation_named(name, channels=channels, fresh=fresh, who=who)
@@ -73,13 +76,13 @@ def fresh_world(simulation: Simulation, *, who: str) -> Simulation:
             description=old.description,
             policy=old.policy,
             settings=old.settings,
-            house_rules=old.house_rules,
             roster_chosen=old.roster_chosen,
         )
         RosterEntry.objects.bulk_create(
             RosterEntry(simulation=fresh, agent_id=agent)
             for agent in old.roster_entries.order_by("pk").values_list("agent_id", flat=True)
         )
+        save_house_rules(fresh, house_rules_of(old).text, who=who)
         _copy_channels(old, fresh, audit)
     return fresh
 

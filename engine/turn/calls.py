@@ -3,33 +3,51 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.core.claims import Reservation, Spent
-from engine.core.config import MAX_CALLS_PER_TURN
+from engine.core.budget import Reservation, Spent
+from engine.core.config import LOOK_UP_ROUNDS, MAX_CALLS_PER_TURN
 from engine.core.effects import CallRecord
 from engine.core.errors import (
     EngineError,
     LlmError,
     PermanentLlmError,
+    PromptRefused,
+    StoreLost,
     TransientLlmError,
+    Unusable,
     UnusableAnswer,
 )
 from engine.core.texts import is_storable, storable
-from engine.ports.llm import AnswerPost, LlmRequest, NewRoot, Remembered, Written
+from engine.core.usage import Receipt, Usage
+from engine.ports.llm import (
+    AnswerPost,
+    LlmRequest,
+    LookUps,
+    NewRoot,
+    Remembered,
+    Round,
+    Tier,
+    Written,
+)
 from engine.turn.permits import Permits
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Awaitable, Callable
 
-    from engine.core.claims import Budget
+    from engine.core.budget import Budget
+    from engine.core.config import RunConfig
     from engine.core.effects import TurnRecord
     from engine.core.records import AgentSpec
     from engine.core.world import World
     from engine.ports.clock import Clock
-    from engine.ports.llm import Context, Decision, Llm, LlmAnswer, LlmPhase, Tier, Usage
+    from engine.ports.llm import Context, Decision, Found, Llm, LlmAnswer, LlmPhase, LookUp
+    from engine.ports.store import Store
     from engine.turn.trust import Trust
+
+log = logging.getLogger(__name__)
 
 #: A turn waits this long for a retry, in seconds; for longer it ends and comes back.
 PATIENCE_SECONDS = 5.0
@@ -61,14 +79,23 @@ class Line:
     """The way to the model that all turns of a run share: permits, trust, and the circuit."""
 
     def __init__(
-        self, llm: Llm, *, budget: Budget, clock: Clock, permits: int, trust: Trust
+        self,
+        llm: Llm,
+        *,
+        budget: Budget,
+        clock: Clock,
+        permits: int,
+        trust: Trust,
+        store: Store,
     ) -> None:
         self.llm = llm
+        self.store = store
         self.budget = budget
         self.clock = clock
         self.permits = Permits(permits)
         self.trust = trust
         self.n_failures_in_row = 0
+        self.last_failure = ""
 
     @property
     def circuit_is_open(self) -> bool:
@@ -79,8 +106,17 @@ class Line:
 class TurnCalls:
     """The `Mind` of one turn. `unreported` are records that no hand-in has carried yet."""
 
-    def __init__(self, line: Line, *, world: World, spec: AgentSpec, turn: TurnRecord) -> None:
+    def __init__(
+        self,
+        line: Line,
+        *,
+        world: World,
+        spec: AgentSpec,
+        turn: TurnRecord,
+        config: RunConfig,
+    ) -> None:
         self._line = line
+        self._config = config
         self._world = world
         self._spec = spec
         self._turn = turn
@@ -95,30 +131,68 @@ class TurnCalls:
         return records
 
     async def ask(
-        self, phase: LlmPhase, tier: Tier, context: Context, *, thread: int | None = None
+        self,
+        phase: LlmPhase,
+        tier: Tier,
+        context: Context,
+        *,
+        thread: int | None = None,
+        look_up: Callable[[LookUp], Awaitable[Found]] | None = None,
     ) -> Decision:
-        """Ask until there is an answer; raises what no further attempt of this turn can cure."""
-        wait_seconds = FIRST_WAIT_SECONDS
+        """Ask until there is a decision, with what was looked up in between.
+
+        Raises what no further attempt of this turn can cure.
+        """
+        request = LlmRequest(
+            agent=self._spec.slug,
+            turn=self._turn.number,
+            phase=phase,
+            tier=tier,
+            thread=thread,
+            attempt=1,
+            context=context,
+            model=self._model(tier),
+            may_look_up=look_up is not None,
+        )
         async with self._own_permits:
-            for attempt in range(1, ATTEMPTS + 1):
-                request = LlmRequest(
-                    agent=self._spec.slug,
-                    turn=self._turn.number,
-                    phase=phase,
-                    tier=tier,
-                    thread=thread,
-                    attempt=attempt,
-                    context=context,
-                )
-                try:
-                    return (await self._attempt(request)).decision
-                except TransientLlmError as error:
-                    wait_seconds = error.retry_after_seconds or wait_seconds
-                    if attempt == ATTEMPTS or wait_seconds >= PATIENCE_SECONDS:
-                        raise Backoff(str(error), max(wait_seconds, PATIENCE_SECONDS)) from error
-                await self._line.clock.sleep(wait_seconds)
-                wait_seconds *= 2
-        raise AssertionError("the last attempt returns or raises")
+            while True:
+                decision = await self._until_answered(request)
+                if not isinstance(decision, LookUps):
+                    return decision
+                if look_up is None or not request.may_look_up:
+                    raise UnusableAnswer(Unusable.TOOL)
+                found = await asyncio.gather(*(_found(look_up, one) for one in decision.wanted))
+                rounds = (*request.rounds, Round(asked=decision, found=tuple(found)))
+                may_look_up = len(rounds) < LOOK_UP_ROUNDS
+                request = replace(request, rounds=rounds, may_look_up=may_look_up)
+
+    def _model(self, tier: Tier) -> str:
+        spec, config = self._spec, self._config
+        if tier is Tier.SMALL:
+            return spec.small_model or config.small_model
+        return spec.large_model or config.large_model
+
+    async def _until_answered(self, request: LlmRequest) -> Decision | LookUps:
+        """Try again after waits that are short enough to wait inside of a turn, and once with a
+        shorter prompt if the whole one is not taken."""
+        wait_seconds = FIRST_WAIT_SECONDS
+        n_failed = 0
+        while True:
+            try:
+                return (await self._attempt(request)).decision
+            except PromptRefused as error:
+                if request.is_short:
+                    raise UnusableAnswer(Unusable.NOT_TAKEN) from error
+                request = replace(request, is_short=True, attempt=request.attempt + 1)
+                continue
+            except TransientLlmError as error:
+                n_failed += 1
+                wait_seconds = error.retry_after_seconds or wait_seconds
+                if n_failed == ATTEMPTS or wait_seconds >= PATIENCE_SECONDS:
+                    raise Backoff(str(error), max(wait_seconds, PATIENCE_SECONDS)) from error
+            await self._line.clock.sleep(wait_seconds)
+            request = replace(request, attempt=request.attempt + 1)
+            wait_seconds *= 2
 
     async def _attempt(self, request: LlmRequest) -> LlmAnswer:
         """Make one call under one permit; it is booked and recorded whatever comes of it."""
@@ -126,18 +200,21 @@ class TurnCalls:
             # Nobody else could use the permit meanwhile.
             await self._line.trust.wait()
             reservation = self._reserve(request)
-            self._n_calls += 1
-            number, started_at = self._n_calls, self._line.clock.now()
+            record = self._record(request, reservation)
+            await self._promise(record, reservation)
             answer: LlmAnswer | None = None
             failure: BaseException | None = None
             try:
+                if record.reserved_on is not None:
+                    # The store may have taken longer than trust lasts.
+                    await self._line.trust.wait()
                 answer = await self._line.llm.complete(request)
                 _refuse_unstorable(answer)
             except BaseException as error:
                 failure = error
                 raise
             finally:
-                self._book(request, reservation, number, started_at, answer, failure)
+                self._book(record, reservation, answer, failure)
         return answer
 
     def _reserve(self, request: LlmRequest) -> Reservation:
@@ -150,44 +227,95 @@ class TurnCalls:
             raise BudgetSpent(reservation)
         return reservation
 
+    def _record(self, request: LlmRequest, reservation: Reservation) -> CallRecord:
+        """Return the row of a call that is about to leave; a free one is on no day's account."""
+        self._n_calls += 1
+        now = self._line.clock.now()
+        return CallRecord(
+            turn=self._turn.number,
+            number=self._n_calls,
+            agent=self._spec.id,
+            agent_version=self._turn.agent_version,
+            house_rules_version=self._config.house_rules_version,
+            phase=request.phase,
+            thread=request.thread,
+            model=request.model,
+            prompt_version="",
+            attempt=request.attempt,
+            started_at=now,
+            latency_seconds=0.0,
+            reserved_on=None if self._line.llm.free else self._line.budget.today(now),
+            reserved_nano_usd=reservation.nano_usd or 0,
+            cost_nano_usd=None,
+        )
+
+    async def _promise(self, record: CallRecord, reservation: Reservation) -> None:
+        """Have what the call may cost stored as promised before it leaves, unless it is free."""
+        if record.reserved_on is None:
+            return
+        budget = self._line.budget
+        try:
+            refusal = await self._line.store.reserve(
+                record, turn=self._turn, caps=budget.caps_of(self._spec)
+            )
+        except BaseException:
+            budget.give_back(reservation)
+            raise
+        if refusal is not None:
+            now = self._line.clock.now()
+            raise BudgetSpent(budget.refused(reservation, refusal, now))
+        budget.granted()
+
     def _book(
         self,
-        request: LlmRequest,
+        record: CallRecord,
         reservation: Reservation,
-        number: int,
-        started_at: datetime,
         answer: LlmAnswer | None,
         failure: BaseException | None,
     ) -> None:
-        """Settle the call and record it; one that died in flight is booked at its estimate."""
+        """Settle the call and record it; of one that died in flight nobody knows the cost: it is
+        booked at its estimate."""
         self._count_failure(failure)
-        usage = None if answer is None else answer.usage
+        receipt = _receipt(answer, failure)
+        usage = None if receipt is None else receipt.usage
         cost = reservation.nano_usd if usage is None else usage.cost_nano_usd
-        self._line.budget.settle(reservation, cost_nano_usd=cost)
-        record = CallRecord(
-            turn=self._turn.number,
-            number=number,
-            agent=self._spec.id,
-            agent_version=self._turn.agent_version,
-            phase=request.phase,
-            thread=request.thread,
-            model="" if answer is None else answer.model,
-            prompt_version="" if answer is None else answer.prompt_version,
-            attempt=request.attempt,
-            started_at=started_at,
-            latency_seconds=(self._line.clock.now() - started_at).total_seconds(),
-            reserved_nano_usd=reservation.nano_usd,
+        record = replace(
+            _answered(record, receipt),
+            latency_seconds=(self._line.clock.now() - record.started_at).total_seconds(),
             cost_nano_usd=cost,
-            finish_reason="" if answer is None else answer.finish_reason,
             error=storable(_error_of(failure)),
         )
-        self.unreported.append(_with_tokens(record, usage, failure))
+        self._line.budget.settle(reservation, cost_nano_usd=cost)
+        if record.reserved_on is not None:
+            self._line.store.settle(record)
+        self.unreported.append(record)
 
     def _count_failure(self, failure: BaseException | None) -> None:
-        if isinstance(failure, TransientLlmError):
+        if isinstance(failure, TransientLlmError) or _is_none_of_a_model(failure):
             self._line.n_failures_in_row += 1
+            self._line.last_failure = str(failure)
         elif failure is None or isinstance(failure, UnusableAnswer):
             self._line.n_failures_in_row = 0
+
+
+async def _found(look_up: Callable[[LookUp], Awaitable[Found]], wanted: LookUp | None) -> Found:
+    """Return what a look-up came to; one that fails, or that is none of ours, cannot be had."""
+    if wanted is None:
+        return None
+    try:
+        return await look_up(wanted)
+    except StoreLost:
+        raise
+    except Exception:  # a turn must not fail for something that it can do without
+        log.exception("A look-up failed: %s", wanted)
+        return None
+
+
+def _is_none_of_a_model(failure: BaseException | None) -> bool:
+    """Tell whether an answer bills nothing: a page, or other JSON, of whoever stands between."""
+    if not isinstance(failure, UnusableAnswer) or failure.receipt is None:
+        return False
+    return failure.receipt.usage is None
 
 
 def _refuse_unstorable(answer: LlmAnswer) -> None:
@@ -197,21 +325,31 @@ def _refuse_unstorable(answer: LlmAnswer) -> None:
             Written(text=text) | AnswerPost(text=text) | NewRoot(text=text) | Remembered(text=text)
         ):
             if not is_storable(text):
-                raise UnusableAnswer("unstorable")
+                raise UnusableAnswer(Unusable.UNSTORABLE)
 
 
-def _with_tokens(
-    record: CallRecord, usage: Usage | None, failure: BaseException | None
-) -> CallRecord:
-    """Return the record with what was billed, also for an answer that could not be used."""
-    if isinstance(failure, UnusableAnswer):
-        return replace(
-            record, input_tokens=failure.input_tokens, output_tokens=failure.output_tokens
-        )
-    if usage is None:
+def _receipt(answer: LlmAnswer | None, failure: BaseException | None) -> Receipt | None:
+    """Return what the call came to, also when its answer could not be used; None if nobody knows."""
+    if answer is None:
+        return failure.receipt if isinstance(failure, LlmError) else None
+    return Receipt(
+        model=answer.model,
+        prompt_version=answer.prompt_version,
+        finish_reason=answer.finish_reason,
+        usage=answer.usage,
+    )
+
+
+def _answered(record: CallRecord, receipt: Receipt | None) -> CallRecord:
+    """Return the record with what came back."""
+    if receipt is None:
         return record
+    usage = receipt.usage or Usage()
     return replace(
         record,
+        model=receipt.model,
+        prompt_version=receipt.prompt_version,
+        finish_reason=receipt.finish_reason,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cache_read_tokens=usage.cache_read_tokens,

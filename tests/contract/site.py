@@ -13,23 +13,34 @@ from engine.core.records import Status, Visibility
 from engine.models import (
     Channel,
     ChannelMember,
+    LlmCall,
     Message,
     Proposal,
     Run,
     RunControl,
     RunLease,
     Simulation,
+    Turn,
 )
+from engine.money import set_day_cap
 from engine.ports.store import Wanted
-from engine.store.database import DjangoStore, read_lease, take_lease
-from engine.store.memory import MemoryStore, People, Tables
+from engine.store.database import (
+    DjangoStore,
+    day_money,
+    read_lease,
+    settle_the_dead,
+    take_lease,
+)
+from engine.store.memory import MemoryStore, People, Tables, booking
 from tests.contract import groups
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
+    from datetime import date
 
     from engine.core.effects import Verdict
     from engine.core.group import Group
+    from engine.core.money import DayMoney
     from engine.ports.store import Store, Wish
 
 Result = TypeVar("Result")
@@ -69,6 +80,17 @@ class Site(Protocol):
     def rename_topic(self, channel: int, topic: str) -> None: ...
     def move_topology(self) -> None: ...
     def wish(self, wish: Wish, *, max_calls: int | None = None) -> None: ...
+    def set_day_cap(self, max_nano_usd: int | None) -> None: ...
+    def raise_money(self, max_nano_usd: int) -> None: ...
+    def take_over(self) -> None:
+        """Settle what died in flight, as whoever has fenced its driver does."""
+
+    def day(self, day: date) -> DayMoney: ...
+    def calls(self) -> dict[tuple[int, int], tuple[str, int, int | None]]:
+        """Return state, estimate and cost of each call but those of turn 99, by turn and number."""
+        ...
+
+    def turns(self) -> set[int]: ...
 
 
 class MemorySite:
@@ -112,6 +134,33 @@ class MemorySite:
     def wish(self, wish: Wish, *, max_calls: int | None = None) -> None:
         self.tables.wish = wish
         self.tables.max_calls = max_calls
+
+    def set_day_cap(self, max_nano_usd: int | None) -> None:
+        self.tables.purses.day_cap = max_nano_usd
+
+    def raise_money(self, max_nano_usd: int) -> None:
+        self.tables.max_nano_usd = max_nano_usd
+
+    def take_over(self) -> None:
+        booking.settle_the_dead(self.tables)
+
+    def day(self, day: date) -> DayMoney:
+        return self.tables.purses.day_money(day)
+
+    def calls(self) -> dict[tuple[int, int], tuple[str, int, int | None]]:
+        reserved = self.tables.reserved
+        return {
+            key: (
+                "reserved" if key in reserved else "settled",
+                call.reserved_nano_usd,
+                call.cost_nano_usd,
+            )
+            for key, call in self.tables.calls.items()
+            if call.turn != 99
+        }
+
+    def turns(self) -> set[int]:
+        return set(self.tables.turns)
 
 
 class DjangoSite:
@@ -200,6 +249,30 @@ class DjangoSite:
 
     def wish(self, wish: Wish, *, max_calls: int | None = None) -> None:
         RunControl.objects.filter(run=self.run).update(wish=wish, max_calls=max_calls)
+
+    def set_day_cap(self, max_nano_usd: int | None) -> None:
+        set_day_cap(max_nano_usd, who="Ada")
+
+    def raise_money(self, max_nano_usd: int) -> None:
+        RunControl.objects.filter(run=self.run).update(max_nano_usd=max_nano_usd)
+
+    def take_over(self) -> None:
+        settle_the_dead(self.run.pk)
+
+    def day(self, day: date) -> DayMoney:
+        return day_money(day)
+
+    def calls(self) -> dict[tuple[int, int], tuple[str, int, int | None]]:
+        columns = ("turn", "number", "state", "reserved_nano_usd", "cost_nano_usd")
+        return {
+            (turn, number): (state, reserved, cost)
+            for turn, number, state, reserved, cost in LlmCall.objects.exclude(turn=99).values_list(
+                *columns
+            )
+        }
+
+    def turns(self) -> set[int]:
+        return set(Turn.objects.values_list("number", flat=True))
 
     def commit_no(self) -> int:
         return RunLease.objects.get(simulation=self.simulation).commit_no

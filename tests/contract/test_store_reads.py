@@ -357,3 +357,35 @@ def test_load_of_a_simulation_without_history_is_empty(site: Site) -> None:
     assert (loaded.wrote_at, loaded.roots, loaded.threads, loaded.calls) == (None, (), (), ())
     assert [spec.bot_name for spec in loaded.agents] == ["Bot1", "Bot2", "Bot3", "Bot4"]
     assert loaded.gate.members_of[2] == frozenset({1, 2})
+
+
+def test_search_returns_the_newest_messages_with_all_the_words(site: Site) -> None:
+    store = site.open_store()
+    said = ("Salt of the sea", "sea salt, 100%", "salt_of_the_hills", "pepper")
+    commit(
+        store,
+        group(
+            1,
+            messages=[
+                message(seq, author=1, root=None, ordinal=1, text=text)
+                for seq, text in enumerate(said, 1)
+            ]
+            + [message(5, author=1, root=None, ordinal=1, channel=2, text="salt elsewhere")],
+        ),
+    )
+    site.write_message(channel=1, text="salt that has no seq yet")
+
+    def found(*words: str, channels: tuple[int, ...] = (1,), most: int = 9) -> list[int]:
+        hits = run(store.search(words, channels=channels, most=most))
+        return [one.seq for one in hits]
+
+    assert found("SALT") == [3, 2, 1]
+    assert found("salt", "sea") == [2, 1]
+    assert found("salt", channels=(1, 2)) == [5, 3, 2, 1]
+    assert found("salt", most=2) == [3, 2]
+    assert (found("100%"), found("t_o"), found("%"), found("'; --")) == ([2], [3], [2], [])
+    assert found("salt", channels=()) == []
+
+
+def test_search_of_an_empty_simulation_finds_nothing(site: Site) -> None:
+    assert run(site.open_store().search(("salt",), channels=(1,), most=5)) == ()

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from cohorts.rules import Policy, Topology, build_topology
-from engine.core.claims import Budget, Claims
+from engine.core.budget import Budget
+from engine.core.claims import Claims
 from engine.core.config import RunConfig
 from engine.core.draft import Draft
 from engine.core.effects import TurnRecord

@@ -22,6 +22,7 @@ from engine.ports.llm import (
     LlmAnswer,
     LlmPhase,
     LlmRequest,
+    LookUps,
     Move,
     NewRoot,
     Persona,
@@ -257,7 +258,9 @@ class Society:
     async def ask(self, phase: LlmPhase, context: Context, thread: int | None = None) -> Decision:
         self.turn += 1
         asked = request(phase, context, turn=self.turn, thread=thread)
-        return (await llm(self.seed).complete(asked)).decision
+        decision = (await llm(self.seed).complete(asked)).decision
+        assert not isinstance(decision, LookUps)
+        return decision
 
     def say(self, who: Persona, text: str) -> Entry:
         self.seq += 1

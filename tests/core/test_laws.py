@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.laws.checking import LAW_SAYS, check_folder
-from tests.doctors import Doctor, both, copy, drop, limit, put, setting
+from tests.doctors import Doctor, both, copy, drop, limit, put, recount, setting
 from tests.exports import at, clean_export, write_export
 
 RULES = Path(__file__).parents[2] / "docs" / "rules.md"
@@ -26,7 +26,7 @@ def test_clean_export_keeps_every_law(tmp_path: Path) -> None:
 
     assert verdict.violations == ()
     assert verdict.n_records == 67
-    assert len(LAW_SAYS) == 49
+    assert len(LAW_SAYS) == 50
 
 
 DOCTORED: dict[str, tuple[str, Doctor]] = {
@@ -43,6 +43,10 @@ DOCTORED: dict[str, tuple[str, Doctor]] = {
     "a topology of no run": ("unique", put("topology", {"version": 2}, run=7)),
     "a turn of no run": ("references", put("turns", {"number": 3}, run=7)),
     "a turn of nobody": ("references", put("turns", {"number": 3}, agent="yew")),
+    "a call under other house rules": (
+        "references",
+        put("llm_calls", {"turn": 1}, house_rules_version=2),
+    ),
     "a turn of no version": ("references", put("turns", {"number": 3}, agent_version=2)),
     "a message by nobody": ("references", put("messages", {"seq": 4}, author="yew")),
     "a message of no thread": ("references", put("messages", {"seq": 4}, thread=77)),
@@ -284,6 +288,15 @@ DOCTORED: dict[str, tuple[str, Doctor]] = {
     "a call above the own cap": ("call-caps", limit("fir", max_calls=5)),
     "a cent too many": ("money-caps", setting(max_usd=0.0169)),
     "a call dearer than reserved": ("money-caps", put("llm_calls", {"turn": 3}, cost_usd=0.02)),
+    "an agent's cent too many": ("own-money-caps", limit("fir", max_nano_usd=5_999_999)),
+    "a model without a price": (
+        "money-caps",
+        both(
+            setting(max_usd=1),
+            put("llm_calls", {"turn": 3}, cost_usd=None, reserved_usd=0),
+            recount,
+        ),
+    ),
     "an attempt left out": ("attempts", put("llm_calls", {"turn": 3}, attempt=2)),
     "an attempt before the first": ("attempts", put("llm_calls", {"turn": 3}, attempt=0)),
     # counters

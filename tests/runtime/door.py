@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engine.backends.clock import VirtualClock
-from engine.core.claims import Budget, Claims
+from engine.core.budget import Budget
+from engine.core.claims import Claims
 from engine.core.config import RunConfig
 from engine.core.effects import (
     Answer,

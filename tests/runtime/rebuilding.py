@@ -16,10 +16,11 @@ from typing import Protocol
 
 from engine.backends.clock import VirtualClock
 from engine.core.config import RunConfig
-from engine.core.effects import Effect, TakeIn, Verdict
+from engine.core.effects import CallRecord, Effect, TakeIn, TurnRecord, Verdict
 from engine.core.errors import TransientLlmError, UnusableAnswer
 from engine.core.gate import Gate
 from engine.core.group import Group
+from engine.core.money import Caps, NoMoney
 from engine.core.records import Channel, Memory, Status, Talk, Visibility
 from engine.core.world import World
 from engine.loop.engine import Engine
@@ -40,7 +41,7 @@ from engine.ports.llm import (
     SkipPost,
     Written,
 )
-from engine.ports.store import Beat, Loaded, Store, Texts, ToldTalk, Wanted
+from engine.ports.store import Beat, Loaded, Store, StoredMessage, Texts, ToldTalk, Wanted
 from engine.store.memory import MemoryStore
 from tests.runtime.scripted_llm import ScriptedLlm, unlike_any_other
 from tests.runtime.society import START, Society, make_agent, make_society
@@ -113,11 +114,22 @@ class CheckedStore:
     async def load_gate(self) -> Gate:
         return await self.inner.load_gate()
 
+    async def reserve(self, call: CallRecord, *, turn: TurnRecord, caps: Caps) -> NoMoney | None:
+        return await self.inner.reserve(call, turn=turn, caps=caps)
+
+    def settle(self, call: CallRecord) -> None:
+        self.inner.settle(call)
+
     async def read_mail(self) -> tuple[Effect, ...]:
         return await self.inner.read_mail()
 
     async def read(self, wanted: Wanted) -> Texts:
         return await self.inner.read(wanted)
+
+    async def search(
+        self, words: tuple[str, ...], *, channels: tuple[int, ...], most: int
+    ) -> tuple[StoredMessage, ...]:
+        return await self.inner.search(words, channels=channels, most=most)
 
     async def told_talks(self, talks: tuple[Talk, ...], *, agent: int) -> tuple[ToldTalk, ...]:
         return await self.inner.told_talks(talks, agent=agent)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from engine.core.usage import Usage
 from engine.ports.llm import (
     AnswerPost,
     Chosen,
@@ -14,6 +15,7 @@ from engine.ports.llm import (
     LlmAnswer,
     LlmPhase,
     LlmRequest,
+    LookUps,
     Move,
     NewRoot,
     PostContext,
@@ -23,14 +25,13 @@ from engine.ports.llm import (
     ReplyContext,
     ScanContext,
     SkipPost,
-    Usage,
     Written,
 )
 
 if TYPE_CHECKING:
     from engine.ports.clock import Clock
 
-Script = Callable[[LlmRequest], Decision]
+Script = Callable[[LlmRequest], Decision | LookUps]
 
 
 def unlike_any_other(request: LlmRequest) -> str:

@@ -278,6 +278,7 @@ async def drive(
     usual: dict[str, Any] = {"policy": str(society.policy), "until_idle": True, "seed": 1}
     config = RunConfig(**usual | settings)
     society.tables.max_calls, society.tables.max_nano_usd = config.max_calls, config.max_nano_usd
+    society.tables.run += 1
     store = MemoryStore(society.tables, before_commit=before_commit)
     engine = Engine(loaded=await store.load(), store=store, llm=model, clock=clock, config=config)
     live = Live(society=society, engine=engine, store=store, clock=clock, llm=model)

@@ -38,7 +38,7 @@ def priced(estimate: int, cost: int, seconds: float = 1.0) -> Callable[[Clock], 
 
 
 def money_of(society: Society) -> int:
-    return sum(call.cost_nano_usd for call in society.tables.calls.values())
+    return sum(call.cost_nano_usd or 0 for call in society.tables.calls.values())
 
 
 @pytest.mark.parametrize("slots", [1, 8])

@@ -57,7 +57,8 @@ def test_long_wait_ends_the_turn_and_brings_the_agent_again() -> None:
 
     played = chances_of(busy_once)
     first, second = played.tables.turns.values()
-    assert (first.outcome, first.detail) == (TurnOutcome.BACKOFF, "busy")
+    assert first.outcome is TurnOutcome.BACKOFF
+    assert first.detail == f"busy Waiting until {second.selected_at:%H:%M:%S} UTC."
     assert second.outcome is TurnOutcome.WORKED
     assert (second.selected_at - first.selected_at).total_seconds() == 30
 
@@ -65,6 +66,9 @@ def test_long_wait_ends_the_turn_and_brings_the_agent_again() -> None:
 def test_many_failures_in_a_row_open_the_circuit() -> None:
     played = chances_of(raising(TransientLlmError("busy")), max_minutes=10)
     assert played.reason == "circuit_open"
+    assert played.ending.sentence == (
+        "The model failed 12 times in a row, at last like this: busy Look at its status, then resume."
+    )
     assert played.llm.n_calls() == 12  # in whole turns of three attempts
 
 

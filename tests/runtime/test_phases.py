@@ -333,7 +333,8 @@ def test_answer_that_failed_leaves_the_others_of_its_turn() -> None:
         max_minutes=5,
     )
     turn = played.tables.turns[1]
-    assert (turn.outcome, turn.detail, turn.n_committed) == (TurnOutcome.BACKOFF, "busy", 2)
+    assert (turn.outcome, turn.n_committed) == (TurnOutcome.BACKOFF, 2)
+    assert turn.detail == "busy Waiting until 08:10:01 UTC."
     assert [row.message.root for row in played.tables.messages.values()] == [None, None, 2]
     assert [one.message for one in played.engine.world.desk(1).invitations] == [1]
 

@@ -11,6 +11,7 @@ from django.urls import reverse
 from cohorts.models import Agent, TopologyChange
 from engine.admin.settings import GROUPS, SETTING_NAMES, SettingsForm, setting_in_words
 from engine.models import Channel, Inbox, RosterEntry, Simulation
+from engine.simulations import house_rules_of, save_house_rules
 from tests.site.admin_world import count_queries, make_rows
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def form_of(*channels: Channel, **changes: object) -> dict[str, object]:
         "channels-TOTAL_FORMS": len(channels) + 1,
         "channels-INITIAL_FORMS": len(channels),
         f"channels-{len(channels)}-visibility": "public",
+        "house_rules_versions-TOTAL_FORMS": 0,
+        "house_rules_versions-INITIAL_FORMS": 0,
     }
     for place, channel in enumerate(channels):
         data |= {
@@ -111,6 +114,42 @@ def test_a_bad_name_is_refused_in_a_sentence(admin_client: Client) -> None:
 
     assert "It must be 1 to 48 lower-case letters, digits and hyphens" in page
     assert not Simulation.objects.exists()
+
+
+def test_each_change_of_house_rules_is_a_version(admin_client: Client) -> None:
+    rows = make_rows()
+    url = change_url(rows.simulation)
+
+    for text in ("Be kind.\r\nBe brief.", "Be kind.\nBe brief.", "<b>Be bold.</b>"):
+        assert admin_client.post(url, form_of(rows.channel, house_rules=text)).status_code == 302
+
+    versions = rows.simulation.house_rules_versions.order_by("number")
+    assert list(versions.values_list("number", "text", "saved_by")) == [
+        (1, "Be kind.\nBe brief.", "admin"),
+        (2, "<b>Be bold.</b>", "admin"),
+    ]
+    page = admin_client.get(url).content.decode()
+    assert "&lt;b&gt;Be bold.&lt;/b&gt;</textarea>" in page
+    assert "versions of the house rules" in page.lower()
+    second = reverse("admin:engine_houserules_change", args=[versions[1].pk])
+    assert second in page
+    assert "&lt;b&gt;Be bold." in admin_client.get(second).content.decode()
+
+
+def test_house_rules_are_emptied_by_a_version_without_text(admin_client: Client) -> None:
+    rows = make_rows()
+    save_house_rules(rows.simulation, "Be kind.", who="Ada")
+
+    admin_client.post(change_url(rows.simulation), form_of(rows.channel))
+
+    rules = house_rules_of(rows.simulation)
+    assert (rules.number, rules.text, str(rules)) == (2, "", "version 2")
+
+
+def test_no_house_rules_are_version_0() -> None:
+    rules = house_rules_of(make_rows().simulation)
+
+    assert (rules.number, rules.text) == (0, "")
 
 
 def test_a_name_cannot_be_changed(admin_client: Client) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from django.core.management import BaseCommand, load_command_class
 
-from engine.core import errors
 from engine.core.effects import TurnOutcome
+from engine.core.errors import Unusable
 from engine.core.records import Outcome, Status
 from engine.core.settings import SETTINGS, default_of
 from engine.loop.ending import EndReason
@@ -31,9 +31,7 @@ LISTS = {"refused", "whys"}
 
 def reasons_of_code() -> set[str]:
     """Return every counted word that the engine gives as a reason."""
-    unusable = re.search(r"\(([a-z_, ]+)\)", errors.UnusableAnswer.__doc__ or "")
-    assert unusable is not None
-    words = {f"unusable_{word}" for word in unusable[1].split(", ")}
+    words = {f"unusable_{word}" for word in Unusable}
     words |= {Status.PAUSED, Status.RETIRED}  # why somebody is out
     modules = [
         ast.parse(file.read_text(encoding="utf-8"))

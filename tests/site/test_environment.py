@@ -74,6 +74,15 @@ def test_flag_refuses_what_is_neither() -> None:
         environment(DEBUG="Ture").flag("DEBUG", default=True)
 
 
+def test_choice_takes_one_of_the_words() -> None:
+    words = ("here", "there")
+
+    assert environment().choice("PLACE", default="here", choices=words) == "here"
+    assert environment(PLACE=" there ").choice("PLACE", default="here", choices=words) == "there"
+    with pytest.raises(RefusedEnvironment, match=r"^PLACE is 'their': write here or there\.$"):
+        environment(PLACE="their").choice("PLACE", default="here", choices=words)
+
+
 @pytest.mark.parametrize(("value", "expected"), [("", 0.5), ("2", 2.0), ("0.25", 0.25)])
 def test_seconds_reads_a_number(value: str, expected: float) -> None:
     pulse = environment(SIM_PULSE_SECONDS=value).seconds("SIM_PULSE_SECONDS", default=0.5)

@@ -25,6 +25,7 @@ from engine.models import (
     Thread,
     Turn,
 )
+from engine.simulations import house_rules_of, save_house_rules
 from engine.store.database import read_lease
 from tests.doors import Told, driver_elsewhere, make_agent, make_world, runsim
 
@@ -228,9 +229,22 @@ def test_resume_needs_a_paused_run() -> None:
     assert f"Run {run.pk} of main died: start one without --resume." in told.err
 
 
+def test_calls_name_the_house_rules_that_the_run_began_with() -> None:
+    simulation = make_world()
+    save_house_rules(simulation, "Be kind.", who="Ada")
+    save_house_rules(simulation, "Be quick.", who="Ada")
+
+    assert play().code == 0
+
+    run = Run.objects.get()
+    assert run.configuration["house_rules"] == "Be quick."
+    assert set(run.llm_calls.values_list("house_rules_version", flat=True)) == {2}
+
+
 def test_fresh_begins_an_empty_world_and_keeps_the_old_ones() -> None:
     old = make_world(policy="isolated", cohorts={"north": ("ash", "elm")}, daily_posts=2)
-    old.house_rules = "Be kind."
+    save_house_rules(old, "Be quick.", who="Ada")
+    save_house_rules(old, "Be kind.", who="Ada")
     old.roster_chosen = True
     old.save()
     for slug in ("ash", "elm"):
@@ -245,7 +259,8 @@ def test_fresh_begins_an_empty_world_and_keeps_the_old_ones() -> None:
     fresh = Simulation.objects.get(name="main")
     assert fresh.pk != old.pk
     assert (fresh.policy, fresh.settings) == ("isolated", {"daily_posts": 2})
-    assert (fresh.house_rules, fresh.roster_chosen) == ("Be kind.", True)
+    rules = house_rules_of(fresh)
+    assert (rules.number, rules.text, fresh.roster_chosen) == (1, "Be kind.", True)
     assert list(fresh.roster.order_by("slug").values_list("slug", flat=True)) == ["ash", "elm"]
     rooms = fresh.channels.order_by("name").values_list("name", "visibility")
     assert list(rooms) == [("den", "private"), ("general", "public"), ("yard", "public")]

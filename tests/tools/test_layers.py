@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PURE = ("loop", "turn", "phases", "ports", "core")
+PURE = ("loop", "turn", "phases", "prompts", "ports", "core")
 NO_BACKENDS = ("management", "admin", "tasks", "runs", "models", "store")
 
 

@@ -5,20 +5,25 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import re
 import secrets
+from dataclasses import asdict
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 from django.core.management import BaseCommand, CommandError
 
+from cohorts.names import MODEL_LIKE, MODEL_PATTERN
 from engine import runs
 from engine.build import CHATS, CLOCKS, LLMS
 from engine.core.settings import RefusedSetting, configuration
 from engine.export.summary import summarise
 from engine.loop.ending import EndReason
 from engine.models import Simulation
+from engine.runs.forecast_words import in_words
 from engine.runs.progress import progress_for
+from engine.simulations import house_rules_of
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -49,6 +54,8 @@ _BOUNDS = {
 _NOT_RESUMED = (
     "channels",
     "llm",
+    "small_model",
+    "large_model",
     "chat",
     "policy",
     "concurrent_turns",
@@ -74,6 +81,8 @@ class Command(BaseCommand):
         begin.add_argument("--resume", action="store_true", help="go on with a paused run")
         parser.add_argument("--channels", default="", metavar="A,B", help="make these if missing")
         parser.add_argument("--llm", choices=LLMS)
+        parser.add_argument("--small-model", metavar="M", help="for sorting and remembering")
+        parser.add_argument("--large-model", metavar="M", help="for replies and posts")
         parser.add_argument("--chat", choices=CHATS)
         parser.add_argument("--policy", choices=[str(one) for one in Simulation.Policy.values])
         parser.add_argument("--concurrent-turns", type=int, metavar="N")
@@ -86,10 +95,16 @@ class Command(BaseCommand):
         parser.add_argument("--max-calls", type=int, metavar="N")
         parser.add_argument("--max-usd", metavar="X")
         parser.add_argument("--until-idle", action="store_true", help="end when nothing is left")
+        parser.add_argument(
+            "--estimate", action="store_true", help="tell what it would take, and start nothing"
+        )
         parser.add_argument("--json", action="store_true", help="print the summary on stdout")
         parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
     def handle(self, **options: Any) -> None:
+        if options["estimate"]:
+            self._estimate(options)
+            return
         with runs.Stops() as stops:
             begun = _begun(options)
             observer = progress_for(self.stderr, quiet=options["quiet"])
@@ -101,6 +116,18 @@ class Command(BaseCommand):
         code = _EXITS.get(driven.ending.reason, 0)
         if code:
             raise SystemExit(code)
+
+    def _estimate(self, options: dict[str, Any]) -> None:
+        """Print what the run would take; nothing is written, and no model is asked."""
+        try:
+            simulation, config = _planned(options)
+        except (runs.RunRefused, RefusedSetting) as error:
+            raise CommandError(str(error), returncode=WRONG_USE) from error
+        told = runs.forecast(simulation, config)
+        if options["json"]:
+            self.stdout.write(json.dumps(asdict(told)))
+        else:
+            self.stdout.write("\n".join(in_words(simulation.name, told)))
 
     def _report(self, driven: runs.Driven, *, as_json: bool) -> None:
         if as_json:
@@ -130,6 +157,20 @@ def _begin(options: dict[str, Any]) -> runs.Begun:
     return runs.begin_named(name, config, channels=channels, fresh=options["fresh"], who=_who())
 
 
+def _planned(options: dict[str, Any]) -> tuple[Simulation, RunConfig]:
+    """Return the simulation and the configuration of a run that is only asked about."""
+    _check_numbers(options)
+    name = options["simulation"]
+    simulation = Simulation.objects.filter(name=name).first()
+    if simulation is None:
+        raise runs.RunRefused(
+            f'There is no simulation "{name}" to estimate a run of: make it first.'
+        )
+    if options["fresh"] or options["resume"]:
+        raise runs.RunRefused("--estimate is for the next run: leave out --fresh and --resume.")
+    return simulation, _configuration(options, simulation)
+
+
 def _resume(options: dict[str, Any]) -> runs.Begun:
     _check_numbers(options)
     for name in _NOT_RESUMED:
@@ -145,7 +186,7 @@ def _resume(options: dict[str, Any]) -> runs.Begun:
     return runs.resume(
         simulation,
         max_calls=options["max_calls"],
-        max_nano_usd=_nano_usd(options["max_usd"]),
+        max_nano_usd=nano_usd_of(options["max_usd"]),
     )
 
 
@@ -158,22 +199,43 @@ def _configuration(options: dict[str, Any], stored: Simulation | None) -> RunCon
     values |= {name: value for name, value in flags.items() if value is not None}
     policy = options["policy"] or (Simulation.Policy.OPEN if stored is None else stored.policy)
     seed = options["seed"]
+    rules = None if stored is None else house_rules_of(stored)
     return configuration(
         values,
         policy=str(policy),
-        llm=options["llm"] or LLMS[0],
+        **_models(options),
         chat=options["chat"] or CHATS[0],
         clock=options["clock"] or CLOCKS[0],
         seed=secrets.randbelow(2**31) if seed is None else seed,
         time_zone=settings.TIME_ZONE,
         latency_seconds=options["latency"] or 0.0,
-        house_rules="" if stored is None else stored.house_rules,
+        house_rules="" if rules is None else rules.text,
+        house_rules_version=0 if rules is None else rules.number,
         until_idle=options["until_idle"],
         max_turns=options["max_turns"],
         max_minutes=options["max_minutes"],
         max_calls=options["max_calls"],
-        max_nano_usd=_nano_usd(options["max_usd"]),
+        max_nano_usd=nano_usd_of(options["max_usd"]),
     )
+
+
+def _models(options: dict[str, Any]) -> dict[str, str]:
+    """Return which LLM is asked, and its models: those of the run, else those of the settings."""
+    llm = options["llm"] or settings.SIM_LLM
+    asked = {name: options[name] for name in ("small_model", "large_model") if options[name]}
+    for name, model in asked.items():
+        flag = name.replace("_", "-")
+        if llm == "offline":
+            raise RefusedSetting(f"The offline LLM is no model of a choice: leave out --{flag}.")
+        if not re.search(MODEL_PATTERN, model):
+            raise RefusedSetting(f'--{flag} is "{model}": it must be {MODEL_LIKE}.')
+    if llm == "offline":
+        return {"llm": llm}
+    usual = {
+        "small_model": settings.SIM_ANTHROPIC_SMALL_MODEL,
+        "large_model": settings.SIM_ANTHROPIC_LARGE_MODEL,
+    }
+    return {"llm": llm, **usual, **asked}
 
 
 def _check_numbers(options: dict[str, Any]) -> None:
@@ -185,7 +247,7 @@ def _check_numbers(options: dict[str, Any]) -> None:
             raise RefusedSetting(f"--{flag} is {value}: give a number from {lowest} to {highest}.")
 
 
-def _nano_usd(text: str | None) -> int | None:
+def nano_usd_of(text: str | None) -> int | None:
     """Return dollars as whole nano-dollars."""
     if text is None:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.store.database.lease import LeaseState, give_back_lease, read_lease, take_lease
 from engine.store.database.liveness import Liveness, is_alive, is_driven, take_liveness
+from engine.store.database.promises import day_money, settle_the_dead
 from engine.store.database.session import Patience, passes
 from engine.store.database.store import DjangoStore
 from engine.store.database.threads import DatabaseWorker
@@ -15,11 +16,13 @@ __all__ = [
     "LeaseState",
     "Liveness",
     "Patience",
+    "day_money",
     "give_back_lease",
     "is_alive",
     "is_driven",
     "passes",
     "read_lease",
+    "settle_the_dead",
     "take_lease",
     "take_liveness",
     "write_snapshot",

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django.db.models import Exists, OuterRef, Subquery
 
 from cohorts.models import TopologyVersion
 from engine.models import Inbox, Message, RunControl, RunLease
 from engine.ports.store import Beat, Wish
 from engine.store.database.lease import boot_seconds, renew_lease
+from engine.store.database.promises import day_money
 from engine.store.database.session import ready_connection
+
+if TYPE_CHECKING:
+    from datetime import date
 
 #: The part of a lease in which its driver trusts it; the rest is for clocks that differ.
 TRUSTED = 5 / 6
@@ -34,6 +40,8 @@ class Pulse:
         self._lease_seconds = lease_seconds
         self._renew_seconds = renew_seconds
         self._renewed_at = taken_at
+        #: The day whose money is looked at too; None while nothing is paid for.
+        self.day: date | None = None
 
     @property
     def is_trusted(self) -> bool:
@@ -80,4 +88,5 @@ class Pulse:
             has_mail=row.has_notes or row.has_messages,
             max_nano_usd=row.max_nano_usd,
             max_calls=row.max_calls,
+            day=None if self.day is None else day_money(self.day),
         )

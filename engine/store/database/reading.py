@@ -10,7 +10,7 @@ from django.db.models import Exists, Max, Min, OuterRef, Q, QuerySet
 from cohorts.models import Agent
 from engine.core.records import AgentSpec, Root, Talk
 from engine.models import AgentState, Decision, Memory, Message, Thread
-from engine.ports.store import StoredMessage, ToldTalk
+from engine.ports.store import SEARCHED, StoredMessage, ToldTalk
 from engine.store.database.keys import CHUNK
 from engine.store.database.rows import agent_spec
 from engine.store.database.topology import roster
@@ -38,6 +38,19 @@ def memory_versions(simulation: int, agent: int, channel: int | None) -> QuerySe
     if channel is None:
         return versions.filter(channel__isnull=True)
     return versions.filter(channel_id=channel)
+
+
+def search(
+    simulation: int, words: tuple[str, ...], *, channels: tuple[int, ...], most: int
+) -> tuple[StoredMessage, ...]:
+    """Return the newest messages of channels that hold all the words, newest first."""
+    every = Message.objects.filter(simulation_id=simulation, seq__isnull=False)
+    newest = every.aggregate(newest=Max("seq", default=0))["newest"]
+    holding = every.filter(seq__gt=newest - SEARCHED, channel_id__in=channels)
+    for word in words:
+        holding = holding.filter(text__icontains=word)
+    rows = holding.order_by("-seq").values_list(*STORED)[:most]
+    return tuple(map(StoredMessage._make, rows))
 
 
 def told_talks(simulation: int, talks: tuple[Talk, ...], *, agent: int) -> tuple[ToldTalk, ...]:

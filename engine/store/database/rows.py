@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.core import records
+from engine.core.prices import nano_usd
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -236,6 +237,7 @@ def call_row(call: CallRecord, *, run: int) -> Row:
         "number": call.number,
         "agent_id": call.agent,
         "agent_version": call.agent_version,
+        "house_rules_version": call.house_rules_version,
         "phase": call.phase,
         "thread": call.thread,
         "model": call.model,
@@ -247,6 +249,8 @@ def call_row(call: CallRecord, *, run: int) -> Row:
         "output_tokens": call.output_tokens,
         "cache_read_tokens": call.cache_read_tokens,
         "cache_write_tokens": call.cache_write_tokens,
+        "state": "settled",
+        "reserved_on": call.reserved_on,
         "reserved_nano_usd": call.reserved_nano_usd,
         "cost_nano_usd": call.cost_nano_usd,
         "finish_reason": call.finish_reason,
@@ -268,6 +272,9 @@ def agent_spec(agent: Agent, *, version: int, on_roster: bool) -> records.AgentS
         status=status if on_roster else records.Status.RETIRED,
         version=version,
         max_calls=agent.max_calls,
+        max_nano_usd=nano_usd(agent.max_usd),
         daily_posts=agent.daily_posts,
         calls_per_window=agent.calls_per_window,
+        small_model=agent.small_model,
+        large_model=agent.large_model,
     )

@@ -15,9 +15,11 @@ from cohorts.audit import is_recorded, record_outside_changes
 from engine.core.errors import RowRefused, Unanswered
 from engine.store.database import reading
 from engine.store.database.beat import Pulse
+from engine.store.database.bookings import Booking, Bookings, Reserve, book
 from engine.store.database.lease import boot_seconds
 from engine.store.database.loading import load
 from engine.store.database.mail import read_mail
+from engine.store.database.promises import Promises
 from engine.store.database.session import TROUBLE, Courtesy, Patience
 from engine.store.database.texts import read_texts
 from engine.store.database.threads import DatabaseThread
@@ -28,11 +30,12 @@ from engine.store.database.writing import Writer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from engine.core.effects import Effect
+    from engine.core.effects import CallRecord, Effect, TurnRecord
     from engine.core.gate import Gate
     from engine.core.group import Group
+    from engine.core.money import Caps, NoMoney
     from engine.core.records import Talk
-    from engine.ports.store import Beat, Loaded, Texts, ToldTalk, Wanted
+    from engine.ports.store import Beat, Loaded, StoredMessage, Texts, ToldTalk, Wanted
 
 Result = TypeVar("Result")
 
@@ -61,6 +64,7 @@ class DjangoStore:
         self._simulation = simulation_id
         self._policy = policy
         self._writer = Writer(simulation=simulation_id, run=run_id, token=token)
+        self._promises = Promises(simulation=simulation_id, run=run_id, token=token)
         self._pulse = Pulse(
             simulation=simulation_id,
             run=run_id,
@@ -77,6 +81,7 @@ class DjangoStore:
         self._text_thread = DatabaseThread("store-texts")
         self._world_thread = DatabaseThread("store-world")
         self._texts: Together[Wanted, Texts] = Together(self._read_texts)
+        self._bookings = Bookings(self._book)
 
     @property
     def is_trusted(self) -> bool:
@@ -101,11 +106,25 @@ class DjangoStore:
     async def commit(self, group: Group) -> None:
         await self._write_thread.do(partial(self._commit, group))
 
+    async def reserve(self, call: CallRecord, *, turn: TurnRecord, caps: Caps) -> NoMoney | None:
+        assert call.reserved_on is not None
+        self._pulse.day = call.reserved_on
+        return await self._bookings.reserve(Reserve(call=call, turn=turn, caps=caps))
+
+    def settle(self, call: CallRecord) -> None:
+        self._bookings.settle(call)
+
     async def read_mail(self) -> tuple[Effect, ...]:
         return await self._read_world(partial(read_mail, self._simulation))
 
     async def read(self, wanted: Wanted) -> Texts:
         return await self._texts.ask(wanted)
+
+    async def search(
+        self, words: tuple[str, ...], *, channels: tuple[int, ...], most: int
+    ) -> tuple[StoredMessage, ...]:
+        work = partial(reading.search, self._simulation, words, channels=channels, most=most)
+        return await self._read(work)
 
     async def told_talks(self, talks: tuple[Talk, ...], *, agent: int) -> tuple[ToldTalk, ...]:
         return await self._read(partial(reading.told_talks, self._simulation, talks, agent=agent))
@@ -143,6 +162,15 @@ class DjangoStore:
 
     async def _read_world(self, work: Callable[[], Result]) -> Result:
         return await self._world_thread.do(partial(self._patience.until_known, work))
+
+    async def _book(self, bookings: tuple[Booking, ...]) -> list[NoMoney | None]:
+        return await self._write_thread.do(
+            partial(self._patience.until_known, partial(self._book_now, bookings))
+        )
+
+    def _book_now(self, bookings: tuple[Booking, ...]) -> list[NoMoney | None]:
+        self._courtesy.wait()
+        return book(self._promises, bookings)
 
     def _commit(self, group: Group) -> None:
         try:

@@ -24,6 +24,7 @@ from engine.models import (
 from engine.store.database import rows
 from engine.store.database.bulk import insert, upsert
 from engine.store.database.keys import Keys, named_messages, named_roots
+from engine.store.database.promises import Promises
 from engine.store.database.session import quick_cursor
 from engine.store.database.topology import version_in_force, write_snapshot
 from engine.store.shape import check_shape
@@ -48,6 +49,7 @@ class Writer:
         self._run = run
         self._token = token
         self._keys = Keys(simulation)
+        self._promises = Promises(simulation=simulation, run=run, token=token)
 
     def write(self, group: Group) -> None:
         """Store the group, or leave nothing of it and raise.
@@ -209,5 +211,10 @@ class Writer:
             rows.turn_row(one, simulation=self._simulation, run=self._run) for one in group.turns
         ]
         upsert(Turn, turns, by=("simulation_id", "number"))
-        calls = [rows.call_row(one, run=self._run) for one in group.calls]
+        calls = [
+            rows.call_row(one, run=self._run) for one in group.calls if one.reserved_on is None
+        ]
         upsert(LlmCall, calls, by=("run_id", "turn", "number"))
+        for one in group.calls:
+            if one.reserved_on is not None:
+                self._promises.settle(one)

@@ -7,18 +7,30 @@ a test; `before_commit` is where a test holds a commit back, changes something u
 from __future__ import annotations
 
 import asyncio
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from engine.ports.store import Beat, Loaded, StoredMessage, Texts, ToldTalk, Wanted
+from engine.ports.store import (
+    SEARCHED,
+    Beat,
+    Loaded,
+    StoredMessage,
+    Texts,
+    ToldTalk,
+    Wanted,
+)
+from engine.store.memory import booking
 from engine.store.memory.loading import loaded, mail
 from engine.store.memory.writing import write
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from datetime import date
 
-    from engine.core.effects import Effect
+    from engine.core.effects import CallRecord, Effect, TurnRecord
     from engine.core.gate import Gate
     from engine.core.group import Group
+    from engine.core.money import Caps, NoMoney
     from engine.core.records import Talk
     from engine.store.memory.tables import Tables
 
@@ -40,6 +52,7 @@ class MemoryStore:
         self._token = tables.token
         self._tables = tables
         self._before_commit = before_commit
+        self._day: date | None = None
 
     async def load(self) -> Loaded:
         await asyncio.sleep(0)
@@ -55,6 +68,20 @@ class MemoryStore:
             await self._before_commit(group)
         write(self._tables, group, token=self._token)
         await asyncio.sleep(0)
+
+    async def reserve(self, call: CallRecord, *, turn: TurnRecord, caps: Caps) -> NoMoney | None:
+        await asyncio.sleep(0)
+        refusal = booking.reserve(self._tables, call, turn, caps, token=self._token)
+        self._day = call.reserved_on
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            booking.release(self._tables, call, token=self._token)
+            raise
+        return refusal
+
+    def settle(self, call: CallRecord) -> None:
+        booking.settle(self._tables, call, token=self._token)
 
     async def read_mail(self) -> tuple[Effect, ...]:
         await asyncio.sleep(0)
@@ -76,6 +103,20 @@ class MemoryStore:
             recent=tuple(rows[seq].message.text for seq in own[-wanted.n_recent :]),
         )
 
+    async def search(
+        self, words: tuple[str, ...], *, channels: tuple[int, ...], most: int
+    ) -> tuple[StoredMessage, ...]:
+        await asyncio.sleep(0)
+        newest = sorted(self._tables.messages.items(), reverse=True)
+        found = (
+            row.message
+            for seq, row in newest
+            if seq > newest[0][0] - SEARCHED
+            and row.message.channel in channels
+            and all(word.lower() in row.message.text.lower() for word in words)
+        )
+        return tuple(islice(found, most))
+
     async def told_talks(self, talks: tuple[Talk, ...], *, agent: int) -> tuple[ToldTalk, ...]:
         await asyncio.sleep(0)
         return tuple(self._told(talk, agent) for talk in talks)
@@ -89,6 +130,7 @@ class MemoryStore:
             has_mail=bool(tables.inbox or tables.waiting),
             max_nano_usd=tables.max_nano_usd,
             max_calls=tables.max_calls,
+            day=None if self._day is None else tables.purses.day_money(self._day),
         )
 
     def _memory(self, agent: int, channel: int | None) -> str:

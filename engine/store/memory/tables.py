@@ -21,6 +21,7 @@ from engine.core.records import (
     Visibility,
 )
 from engine.ports.store import StoredMessage, Wish
+from engine.store.memory.purses import Purses
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -121,6 +122,9 @@ def _setter(table: dict[K, V], key: K, value: V) -> Callable[[], None]:
 class Tables:
     """One simulation. `token` and `commit_no` are its lease; `gate` its topology as it is now.
 
+    `purses` may be shared with other simulations, whose `run` has then another number; `reserved`
+    are the keys of calls that left and are not settled.
+
     Indexes beside the rows: `places` (root, ordinal) → seq, `heights` root → last ordinal,
     `answerers` root → agents that answered, in order, `written` agent → its messages,
     `open_pairs` pair → root of the one open thread.
@@ -129,6 +133,8 @@ class Tables:
     agents: dict[int, AgentSpec]
     channels: dict[int, Channel]
     gate: Gate
+    purses: Purses = field(default_factory=Purses)
+    run: int = 1
     token: int = 0
     commit_no: int = 0
     next_id: int = 1
@@ -149,6 +155,7 @@ class Tables:
     states: dict[int, AgentState] = field(default_factory=dict)
     turns: dict[int, TurnRecord] = field(default_factory=dict)
     calls: dict[tuple[int, int], CallRecord] = field(default_factory=dict)
+    reserved: dict[tuple[int, int], None] = field(default_factory=dict)
     snapshots: dict[int, Gate] = field(default_factory=dict)
     inbox: dict[int, Note] = field(default_factory=dict)
 

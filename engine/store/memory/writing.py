@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from engine.core.errors import Fenced, RowRefused, TopologyMoved
 from engine.core.group import Decision, Group, NewMemory, NewMessage, NewProposal, TakenIn
 from engine.ports.store import StoredMessage
+from engine.store.memory.booking import pay
 from engine.store.memory.tables import MessageRow, ProposalRow, Tables, Undo
 from engine.store.shape import check_shape
 
@@ -34,6 +35,8 @@ def write(tables: Tables, group: Group, *, token: int) -> None:
         raise
     tables.commit_no = group.number
     tables.wrote_at = group.at
+    for call in group.calls:
+        pay(tables, call)
 
 
 def _check_topology(tables: Tables, group: Group) -> None:

@@ -9,6 +9,7 @@ from engine.backends.llm.offline.notes import remember
 from engine.backends.llm.offline.posts import post, prune, scan
 from engine.backends.llm.offline.talk import reply
 from engine.core.chance import keyed_random
+from engine.core.usage import Usage
 from engine.ports.llm import (
     AnswerPost,
     Chosen,
@@ -24,7 +25,6 @@ from engine.ports.llm import (
     ReplyContext,
     ScanContext,
     SkipPost,
-    Usage,
     Written,
 )
 

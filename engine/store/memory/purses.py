@@ -1,0 +1,59 @@
+"""The money of an installation in dictionaries: purses that several simulations share."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engine.core.money import Caps, DayMoney, NoMoney
+from engine.store.purses import agent_purse, day_purse, purses_of, run_purse
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from engine.core.effects import CallRecord
+
+
+@dataclass(slots=True)
+class Purse:
+    """What was spent and is promised under one cap, in nano-USD."""
+
+    spent: int = 0
+    reserved: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Purses:
+    """All purses by name; `day_cap` is the most that may be spent in a day, None without limit."""
+
+    day_cap: int | None = None
+    by_name: defaultdict[str, Purse] = field(default_factory=lambda: defaultdict(Purse))
+
+    def promise(self, call: CallRecord, caps: Caps, *, run: int) -> NoMoney | None:
+        """Promise what a call may cost under each of its caps, or tell which one forbids it."""
+        assert call.reserved_on is not None
+        asked = (
+            ("money_cap", run_purse(run), caps.run),
+            ("own_money_cap", agent_purse(run, call.agent), caps.agent),
+            ("day_cap", day_purse(call.reserved_on), self.day_cap),
+        )
+        for reason, name, cap in asked:
+            purse = self.by_name[name]
+            if cap is not None and purse.spent + purse.reserved + call.reserved_nano_usd > cap:
+                day = self.day_money(call.reserved_on) if reason == "day_cap" else None
+                return NoMoney(reason=reason, day=day)
+        for _, name, _ in asked:
+            self.by_name[name].reserved += call.reserved_nano_usd
+        return None
+
+    def pay(self, call: CallRecord, *, cost: int, run: int) -> None:
+        """Take a call's promise off its purses, and put what it came to on them."""
+        for name in purses_of(call, run=run):
+            self.by_name[name].reserved -= call.reserved_nano_usd
+            self.by_name[name].spent += cost
+
+    def day_money(self, day: date) -> DayMoney:
+        """Return what was spent and is promised on a day, and its cap."""
+        purse = self.by_name[day_purse(day)]
+        return DayMoney(day=day, spent=purse.spent, reserved=purse.reserved, cap=self.day_cap)
