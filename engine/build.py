@@ -15,10 +15,11 @@ from engine.backends.clock import RealClock, VirtualClock, VirtualLoop
 from engine.backends.llm.anthropic import Access, AnthropicLlm
 from engine.backends.llm.counting import CountingLlm
 from engine.backends.llm.offline import OfflineLlm
+from engine.backends.llm.replay import ReplayLlm
 from engine.core.records import Status
 from engine.core.settings import RefusedSetting
 from engine.money import price_table
-from engine.store.database import DjangoStore
+from engine.store.database import DjangoStore, count_recorded, recorded_calls
 from engine.store.trial import TrialStore
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from engine.ports.store import Loaded, Store
 
 LLMS = ("offline", "anthropic")
+#: What an LLM is called that answers from a recorded run, before the number of the run.
+REPLAY = "replay:"
 CHATS = ("local",)
 CLOCKS = ("real", "virtual")
 #: A database that does not answer is waited for as long as this many leases.
@@ -55,8 +58,8 @@ class Parts:
 
 
 def models_of(config: RunConfig, agents: Iterable[AgentSpec]) -> tuple[str, ...]:
-    """Return the models that a run of these agents may pay for; the offline LLM is free, and none."""
-    if config.llm == "offline":
+    """Return the models that a run of these agents may pay for: without a service none."""
+    if config.llm != "anthropic":
         return ()
     own = [
         model
@@ -97,6 +100,8 @@ def reader_of(simulation_id: int, policy: str) -> DjangoStore:
 
 def make_ready(config: RunConfig) -> None:
     """Get ready what takes long, before a lease is taken; `RefusedSetting` says what is missing."""
+    if config.llm.startswith(REPLAY):
+        _check_recording(replayed_run(config.llm))
     if config.llm != "anthropic":
         return
     if not settings.SIM_ANTHROPIC_API_KEY:
@@ -107,6 +112,28 @@ def make_ready(config: RunConfig) -> None:
     if config.clock == "virtual":
         raise RefusedSetting("A model takes real time: leave out --clock virtual.")
     AnthropicLlm.load()
+
+
+def replayed_run(llm: str) -> int:
+    """Return the number of the run that an LLM called `replay:RUN` answers from."""
+    number = llm.removeprefix(REPLAY)
+    if not (number.isascii() and number.isdigit() and len(number) < 18):
+        raise RefusedSetting(f"{llm} names no run: give its number, like {REPLAY}7.")
+    return int(number)
+
+
+def _check_recording(run: int) -> None:
+    n_answered, n_recorded = count_recorded(run)
+    if not n_answered:
+        raise RefusedSetting(
+            f"Run {run} asked no model that costs money, so nothing of it is recorded; the offline "
+            "LLM answers alike for the same --seed."
+        )
+    if n_recorded < n_answered:
+        raise RefusedSetting(
+            f"Of {n_answered:,} calls of run {run} {n_recorded:,} are recorded: the others were not "
+            "to be (SIM_RECORD_CALLS), or are pruned (prunesim). It cannot be replayed."
+        )
 
 
 def build(
@@ -124,7 +151,7 @@ def build(
     """
     virtual = config.clock == "virtual"
     clock = VirtualClock(starts_at) if virtual else RealClock(starts_at)
-    llm, close_llm = _llm(config, clock)
+    llm, close_llm = _llm(config, clock, starts_at)
     return Parts(
         clock=clock,
         llm=llm,
@@ -143,16 +170,24 @@ def build(
     )
 
 
-def _llm(config: RunConfig, clock: Clock) -> tuple[Llm, Callable[[], Awaitable[None]]]:
+def _llm(
+    config: RunConfig, clock: Clock, starts_at: datetime
+) -> tuple[Llm, Callable[[], Awaitable[None]]]:
     """Return the LLM of a run, and what closes it."""
     if config.llm == "anthropic":
         access = Access(
             key=settings.SIM_ANTHROPIC_API_KEY,
             base_url=settings.SIM_ANTHROPIC_BASE_URL,
             timeout_seconds=settings.SIM_ANTHROPIC_TIMEOUT_SECONDS,
+            effort=""
+            if settings.SIM_ANTHROPIC_EFFORT == "default"
+            else settings.SIM_ANTHROPIC_EFFORT,
         )
         llm = AnthropicLlm(access, prices=price_table(), clock=clock, seed=config.seed)
         return llm, llm.close
+    if config.llm.startswith(REPLAY):
+        run = replayed_run(config.llm)
+        return ReplayLlm(recorded_calls(run), run=run, clock=clock, starts_at=starts_at), _nothing
     offline = OfflineLlm(config.seed, clock, latency_seconds=config.latency_seconds)
     return offline, _nothing
 

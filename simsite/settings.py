@@ -17,6 +17,7 @@ SECRETS_FILE = VAR_DIR / "secrets.env"
 SIM_NAMES = (
     "SIM_ANTHROPIC_API_KEY",
     "SIM_ANTHROPIC_BASE_URL",
+    "SIM_ANTHROPIC_EFFORT",
     "SIM_ANTHROPIC_LARGE_MODEL",
     "SIM_ANTHROPIC_SMALL_MODEL",
     "SIM_ANTHROPIC_TIMEOUT_SECONDS",
@@ -27,6 +28,7 @@ SIM_NAMES = (
     "SIM_LEASE_SECONDS",
     "SIM_LLM",
     "SIM_PULSE_SECONDS",
+    "SIM_RECORD_CALLS",
 )
 
 env = Environment(os.environ, own_names=SIM_NAMES)
@@ -52,7 +54,11 @@ SIM_ANTHROPIC_API_KEY = env.text("SIM_ANTHROPIC_API_KEY")
 SIM_ANTHROPIC_BASE_URL = env.text("SIM_ANTHROPIC_BASE_URL", "https://api.anthropic.com")
 SIM_ANTHROPIC_SMALL_MODEL = env.text("SIM_ANTHROPIC_SMALL_MODEL", "claude-haiku-5-5")
 SIM_ANTHROPIC_LARGE_MODEL = env.text("SIM_ANTHROPIC_LARGE_MODEL", "claude-sonnet-5-5")
+SIM_ANTHROPIC_EFFORT = env.choice(
+    "SIM_ANTHROPIC_EFFORT", default="low", choices=("low", "medium", "high", "default")
+)
 SIM_ANTHROPIC_TIMEOUT_SECONDS = env.seconds("SIM_ANTHROPIC_TIMEOUT_SECONDS", default=300.0)
+SIM_RECORD_CALLS = env.flag("SIM_RECORD_CALLS", default=True)
 SIM_LEASE_SECONDS = env.seconds("SIM_LEASE_SECONDS", default=30.0)
 SIM_LEASE_RENEW_SECONDS = env.seconds("SIM_LEASE_RENEW_SECONDS", default=5.0)
 SIM_PULSE_SECONDS = env.seconds("SIM_PULSE_SECONDS", default=0.5)

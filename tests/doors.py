@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from django.core.management import load_command_class
+from django.core.management.base import OutputWrapper
 from django.db import connection
 
 from cohorts.models import Agent, Cohort
 from cohorts.operations import add_members, create_cohort, save_agent
-from engine.management.commands.runsim import Command
 from engine.models import Channel, Run, Simulation
 from engine.store.database import read_lease, take_lease, take_liveness
 
@@ -116,13 +117,18 @@ def driver_elsewhere(run: Run, *, seconds: float = 60.0) -> Iterator[int]:
 
 
 def runsim(*words: str) -> Told:
-    """Run the command in this process, as the command line does."""
+    return command("runsim", *words)
+
+
+def command(name: str, *words: str) -> Told:
+    """Run a command of ours in this process, as the command line does."""
     out, err = io.StringIO(), io.StringIO()
     code = 0
     with redirect_stderr(err):
         try:
-            command = Command(stdout=out, stderr=err)
-            command.run_from_argv(["manage.py", "runsim", "--skip-checks", *words])
+            there = load_command_class("engine", name)
+            there.stdout, there.stderr = OutputWrapper(out), OutputWrapper(err)
+            there.run_from_argv(["manage.py", name, "--skip-checks", *words])
         except SystemExit as exit_:
             code = int(exit_.code or 0)
     return Told(code=code, out=out.getvalue(), err=err.getvalue())

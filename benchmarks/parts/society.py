@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 #: Messages of a closed thread of the history.
 THREAD = 12
 WORDS = "kiln timber stave resin leather spice drying rack barrel pitch flour bow".split()
-#: Real moments have microseconds.
-LONG_AGO = datetime(2026, 1, 1, microsecond=250_000, tzinfo=UTC)
+LONG_AGO = datetime(2026, 1, 1, microsecond=250_000, tzinfo=UTC)  # real moments have such
 #: SQL over a number `i`, or a value.
 Column = str | int | float | datetime
 

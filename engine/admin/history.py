@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
@@ -97,6 +98,22 @@ class LlmCallAdmin(HistoryAdmin):
     search_help_text = "The id of an agent."
     empty_hint = f"No model was asked yet. {_START_A_RUN}"
 
+    def get_fields(self, request: HttpRequest, obj: LlmCall | None = None) -> list[Any]:
+        """Return the columns, and for whoever may read texts what was asked and answered."""
+        fields = [*super().get_fields(request, obj)]
+        may_read = request.user.has_perm("engine.view_calltext")
+        return [*fields, "asked", "answered"] if may_read else fields
+
+    @admin.display(description="asked, word for word")
+    def asked(self, call: LlmCall) -> SafeString | str:
+        text = getattr(call, "text", None)
+        return _verbatim("\n".join(json.loads(text.asked)) if text else "")
+
+    @admin.display(description="answered, as it came")
+    def answered(self, call: LlmCall) -> SafeString | str:
+        text = getattr(call, "text", None)
+        return _verbatim(text.said if text else "")
+
     @admin.display(description="cost")
     def cost(self, call: LlmCall) -> str:
         return cost_in_words(call)
@@ -104,6 +121,15 @@ class LlmCallAdmin(HistoryAdmin):
     @admin.display(description="took")
     def latency(self, call: LlmCall) -> str:
         return seconds_in_words(call.latency_seconds)
+
+
+def _verbatim(text: str) -> SafeString | str:
+    """Return a text that nothing is made of; it may be long, and is not kept for ever."""
+    if not text:
+        return "not kept"
+    return format_html(
+        '<pre class="sim-verbatim" dir="auto" tabindex="0">{}</pre>', show_unseen(text)
+    )
 
 
 def cost_in_words(call: LlmCall) -> str:

@@ -17,6 +17,7 @@ from engine.admin.figures import list_figures, page_figures, turns_per_agent, wi
 from engine.admin.pages import HistoryAdmin, badge, frame, seconds_in_words
 from engine.admin.settings import setting_in_words
 from engine.admin.writing import may_raise, raise_run_caps
+from engine.build import REPLAY
 from engine.models import Run, TopologySnapshot
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class RunAdmin(HistoryAdmin):
 
     @admin.display(description="kind")
     def kind(self, run: Run) -> str:
-        return "rehearsal (simulated)" if is_rehearsal(run) else "real"
+        return kind_of(run)
 
     @admin.display(description="status")
     def status_word(self, run: Run) -> SafeString:
@@ -159,6 +160,14 @@ class RunAdmin(HistoryAdmin):
 def is_rehearsal(run: Run) -> bool:
     """Tell whether a run was answered by the offline model."""
     return bool(run.configuration.get("llm") == "offline")
+
+
+def kind_of(run: Run) -> str:
+    """Return whether a run asked a model, in words."""
+    llm = str(run.configuration.get("llm", ""))
+    if llm.startswith(REPLAY):
+        return f"replay of run {llm.removeprefix(REPLAY)}"
+    return "rehearsal (simulated)" if is_rehearsal(run) else "real"
 
 
 def duration_of(run: Run) -> str:

@@ -31,7 +31,7 @@ EMPTY_REST_SECONDS = (5.0, 15.0, 30.0)
 class RunConfig:
     """The settings of a run; names, units and defaults as in docs/operations.md.
 
-    `small_model` and `large_model` are asked by agents that name none of their own. In `time_zone` a
+    `record_calls` keeps every paid call word for word. `small_model` and `large_model` are asked by agents that name none of their own. In `time_zone` a
     new day of posts begins at midnight. `max_nano_usd`, `max_calls`, `max_turns`
     and `max_minutes` are None when unlimited.
     """
@@ -45,6 +45,7 @@ class RunConfig:
     latency_seconds: float = 0.0
     small_model: str = ""
     large_model: str = ""
+    record_calls: bool = True
     house_rules: str = ""
     house_rules_version: int = 0
     until_idle: bool = False

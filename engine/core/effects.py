@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from datetime import date, datetime
 
     from engine.core.gate import Gate
+    from engine.core.recording import CallText
     from engine.core.records import AgentSpec, Channel, Outcome, Root, Thread
 
 
@@ -275,7 +276,7 @@ class CallRecord:
 
     `number` counts the attempts of the turn: (run, turn, number) is its key. `reserved_on` is the
     day whose money it is paid with, None if it is free; the cost is None before it is settled,
-    and for ever if the model has no price.
+    and for ever if the model has no price. `text` is None where nothing is to be recorded.
     """
 
     turn: int
@@ -299,6 +300,7 @@ class CallRecord:
     cost_nano_usd: int | None = 0
     finish_reason: str = ""
     error: str = ""
+    text: CallText | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

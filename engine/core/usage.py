@@ -28,11 +28,12 @@ class Usage:
 class Receipt:
     """What is known of a call that was answered, also when its answer could not be used.
 
-    `usage` is None when the other side did not say what it bills; `text` is the answer as it came.
+    `usage` is None when the other side did not say what it bills; `said` is the answer as it came, as
+    JSON, empty if none did.
     """
 
     model: str
     prompt_version: str
     finish_reason: str
     usage: Usage | None
-    text: str = ""
+    said: str = ""

@@ -219,6 +219,20 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='CallText',
+            fields=[
+                ('call', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='text', serialize=False, to='engine.llmcall')),
+                ('asked', models.TextField()),
+                ('said', models.TextField(blank=True, default='')),
+                ('wait_seconds', models.FloatField(null=True)),
+                ('handed_in_at', models.DateTimeField(null=True)),
+            ],
+            options={
+                'verbose_name': 'text of an LLM call',
+                'verbose_name_plural': 'texts of LLM calls',
+            },
+        ),
+        migrations.CreateModel(
             name='RunLease',
             fields=[
                 ('simulation', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='lease', serialize=False, to='engine.simulation')),

@@ -6,6 +6,7 @@ from engine.models.desks import AgentState, Inbox, Invitation, Memory
 from engine.models.messages import Message
 from engine.models.money import DayCap, ModelPrice, Purse
 from engine.models.runs import (
+    CallText,
     LlmCall,
     Run,
     RunControl,
@@ -25,6 +26,7 @@ from engine.models.threads import Decision, Proposal, Thread
 
 __all__ = [
     "AgentState",
+    "CallText",
     "Channel",
     "ChannelMember",
     "DayCap",

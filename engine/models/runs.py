@@ -202,6 +202,30 @@ class LlmCall(models.Model):
         return f"{self.phase} call {self.number} of turn {self.turn}"
 
 
+class CallText(models.Model):
+    """A call word for word, as JSON: all that the model was shown, part by part, and its answer.
+
+    It is there for a replay and for whoever wants to know why, and goes before the call does
+    (`manage.py prunesim`). It is text, since PostgreSQL's JSON takes less than what a model may say.
+    `handed_in_at` is when the group was taken that carries the call, NULL if none did.
+    """
+
+    call = models.OneToOneField(
+        LlmCall, on_delete=models.CASCADE, related_name="text", primary_key=True
+    )
+    asked = models.TextField()
+    said = models.TextField(blank=True, default="")
+    wait_seconds = models.FloatField(null=True)
+    handed_in_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name = "text of an LLM call"
+        verbose_name_plural = "texts of LLM calls"
+
+    def __str__(self) -> str:
+        return f"text of {self.call}"
+
+
 class TopologySnapshot(models.Model):
     """The cohorts that a run went by from `at` on: the cohorts' names to their agents' slugs."""
 

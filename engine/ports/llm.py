@@ -299,13 +299,17 @@ class LlmRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmAnswer:
-    """A validated decision, or what to look up before there is one, and what it cost."""
+    """A validated decision, or what to look up before there is one, and what it cost.
+
+    `said` is the answer as it came, as JSON, for a recording; empty where nothing is to be recorded.
+    """
 
     decision: Decision | LookUps
     usage: Usage
     model: str
     prompt_version: str
     finish_reason: str
+    said: str = ""
 
 
 class Llm(Protocol):

@@ -5,6 +5,7 @@ The words are in the `.md` files beside this one. `render` makes a prompt of a c
 """
 
 from engine.prompts.answers import RawAnswer, read_answer
+from engine.prompts.asked import asked_of, limits_of, prompt_of
 from engine.prompts.found import show_found
 from engine.prompts.limits import LIMITS, Limits
 from engine.prompts.prompt import Prompt
@@ -16,6 +17,9 @@ __all__ = [
     "Limits",
     "Prompt",
     "RawAnswer",
+    "asked_of",
+    "limits_of",
+    "prompt_of",
     "read_answer",
     "render",
     "show_found",

@@ -21,13 +21,14 @@ Schema = dict[str, object]
 #: A prompt offers at most this many of a kind: a full bank and what a scan adds to it.
 MOST_OFFERED = BANK_SIZE + SCAN_SIZE
 
-#: What an answer may cost: its longest text several times over, since some models think first.
+#: What an answer may cost: its longest text many times over, since models think first, in tokens of
+#: the same allowance.
 MAX_TOKENS: Mapping[LlmPhase, int] = {
-    LlmPhase.SCAN: 1_000,
-    LlmPhase.PRUNE: 1_000,
-    LlmPhase.REPLY: 2_000,
-    LlmPhase.POST: 2_000,
-    LlmPhase.REMEMBER: 1_500,
+    LlmPhase.SCAN: 2_000,
+    LlmPhase.PRUNE: 2_000,
+    LlmPhase.REPLY: 4_000,
+    LlmPhase.POST: 4_000,
+    LlmPhase.REMEMBER: 3_000,
 }
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from engine.runs.drive import Driven, EndUnwritten, Observer, drive
 from engine.runs.forecasts import Forecast, forecast
+from engine.runs.pruning import prune_texts
 from engine.runs.refusals import RunIsLive, RunRefused
+from engine.runs.replays import replayed
 from engine.runs.report import report
 from engine.runs.start import Begun, begin, resume
 from engine.runs.stops import Stops
@@ -24,6 +26,8 @@ __all__ = [
     "drive",
     "forecast",
     "fresh_world",
+    "prune_texts",
+    "replayed",
     "report",
     "resume",
 ]

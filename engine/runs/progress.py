@@ -111,7 +111,7 @@ def progress_for(stream: Stream, *, quiet: bool) -> Silence:
 
 def _headline(engine: Engine) -> str:
     config = engine.config
-    simulated = "; simulated, no model is asked" if config.llm == "offline" else ""
+    simulated = "" if config.llm == "anthropic" else "; simulated, no model is asked"
     return (
         f"{len(engine.world.agents)} agents, {config.concurrent_turns} slots, "
         f"policy {config.policy} ({engine.world.gate.verdict}), llm {config.llm}, "

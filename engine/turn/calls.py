@@ -20,6 +20,7 @@ from engine.core.errors import (
     Unusable,
     UnusableAnswer,
 )
+from engine.core.recording import CallText
 from engine.core.texts import is_storable, storable
 from engine.core.usage import Receipt, Usage
 from engine.ports.llm import (
@@ -32,6 +33,7 @@ from engine.ports.llm import (
     Tier,
     Written,
 )
+from engine.prompts import asked_of
 from engine.turn.permits import Permits
 
 if TYPE_CHECKING:
@@ -55,6 +57,9 @@ PATIENCE_SECONDS = 5.0
 FIRST_WAIT_SECONDS = 1.0
 #: A call is tried this often within one turn.
 ATTEMPTS = 3
+#: What the other side calls a model, and why it ended, is kept up to so many characters.
+MODEL_LENGTH = 100
+REASON_LENGTH = 32
 #: This many transient failures in a row, over all turns, open the circuit.
 CIRCUIT_FAILURES = 10
 
@@ -214,7 +219,7 @@ class TurnCalls:
                 failure = error
                 raise
             finally:
-                self._book(record, reservation, answer, failure)
+                self._book(request, record, reservation, answer, failure)
         return answer
 
     def _reserve(self, request: LlmRequest) -> Reservation:
@@ -268,6 +273,7 @@ class TurnCalls:
 
     def _book(
         self,
+        request: LlmRequest,
         record: CallRecord,
         reservation: Reservation,
         answer: LlmAnswer | None,
@@ -285,6 +291,8 @@ class TurnCalls:
             cost_nano_usd=cost,
             error=storable(_error_of(failure)),
         )
+        if self._config.record_calls and record.reserved_on is not None:
+            record = replace(record, text=_text(request, receipt, failure))
         self._line.budget.settle(reservation, cost_nano_usd=cost)
         if record.reserved_on is not None:
             self._line.store.settle(record)
@@ -337,6 +345,16 @@ def _receipt(answer: LlmAnswer | None, failure: BaseException | None) -> Receipt
         prompt_version=answer.prompt_version,
         finish_reason=answer.finish_reason,
         usage=answer.usage,
+        said=answer.said,
+    )
+
+
+def _text(request: LlmRequest, receipt: Receipt | None, failure: BaseException | None) -> CallText:
+    """Return the call word for word."""
+    return CallText(
+        asked=asked_of(request),
+        said="" if receipt is None else receipt.said,
+        wait_seconds=getattr(failure, "retry_after_seconds", None),
     )
 
 
@@ -347,9 +365,9 @@ def _answered(record: CallRecord, receipt: Receipt | None) -> CallRecord:
     usage = receipt.usage or Usage()
     return replace(
         record,
-        model=receipt.model,
+        model=storable(receipt.model)[:MODEL_LENGTH],
         prompt_version=receipt.prompt_version,
-        finish_reason=receipt.finish_reason,
+        finish_reason=storable(receipt.finish_reason)[:REASON_LENGTH],
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cache_read_tokens=usage.cache_read_tokens,

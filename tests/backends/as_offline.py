@@ -36,7 +36,7 @@ class ToldLlm(AnthropicLlm):
     """The real backend; the mind hears of each request before it leaves."""
 
     async def complete(self, request: port.LlmRequest) -> port.LlmAnswer:
-        _ASKED[_key(body_of(request))] = request
+        _ASKED[_key(body_of(request, self._access.effort))] = request
         return await super().complete(request)
 
 

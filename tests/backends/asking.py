@@ -62,9 +62,19 @@ def request(context: Context, **fields: Any) -> LlmRequest:
 
 @asynccontextmanager
 async def backend(
-    api: AnthropicApi, *, key: str = KEY, timeout_seconds: float = 60, base_url: str = ""
+    api: AnthropicApi,
+    *,
+    key: str = KEY,
+    timeout_seconds: float = 60,
+    base_url: str = "",
+    effort: str = "",
 ) -> AsyncIterator[AnthropicLlm]:
-    access = Access(key=key, base_url=base_url or api.url, timeout_seconds=timeout_seconds)
+    access = Access(
+        key=key,
+        base_url=base_url or api.url,
+        timeout_seconds=timeout_seconds,
+        effort=effort,
+    )
     llm = AnthropicLlm(access, prices=PRICES, clock=RealClock(BEGINNING), seed=1)
     try:
         yield llm

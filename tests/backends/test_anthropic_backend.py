@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from engine.backends.llm.anthropic import backend as backend_module
+from engine.backends.llm.anthropic.asking import body_of
 from engine.ports.llm import (
     AnswerPost,
     Chosen,
@@ -23,14 +26,14 @@ from engine.ports.llm import (
 )
 from engine.prompts import PROMPT_VERSION
 from tests.anthropic_api import minds, steps
-from tests.anthropic_api.models import HAIKU, SONNET
+from tests.anthropic_api.models import HAIKU, OLDER, SONNET
 from tests.anthropic_api.server import KEY, AnthropicApi
 from tests.backends.asking import ask, backend, request
 from tests.core.golden_prompts import CASES, DAIRY, FERRY, HISTORY, KELP
 from tests.core.offline_society import profile_of, reply_context
 
 if TYPE_CHECKING:
-    from engine.ports.llm import LlmAnswer
+    from engine.ports.llm import LlmAnswer, LlmRequest
 
 ROOT = Path(__file__).parents[2]
 SCAN, REPLY, POST = (request(CASES[name]) for name in ("scan", "reply", "post"))
@@ -189,3 +192,30 @@ def test_nothing_imports_the_client_until_a_run_asks_it() -> None:
     )
 
     assert done.returncode == 0, done.stderr
+
+
+def test_client_computes_on_a_loop_of_its_own(
+    api: AnthropicApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it computes for a call does not hold up the loop of the run."""
+    where: list[str] = []
+
+    def noted(request: LlmRequest, effort: str) -> dict[str, Any]:
+        where.append(threading.current_thread().name)
+        return body_of(request, effort)
+
+    monkeypatch.setattr(backend_module, "body_of", noted)
+
+    ask(api, SCAN, REPLY)
+
+    assert where == ["anthropic", "anthropic"]
+    assert "anthropic" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_effort_is_told_to_models_that_know_it(api: AnthropicApi) -> None:
+    older = replace(SCAN, model=OLDER.id)
+
+    ask(api, SCAN, older, effort="low")
+
+    bodies = [one.body for one in api.ledger.exchanges if one.body is not None]
+    assert [body["output_config"].get("effort") for body in bodies] == ["low", None]

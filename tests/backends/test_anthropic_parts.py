@@ -176,7 +176,7 @@ def test_bound_on_tokens_counts_every_byte_that_is_sent() -> None:
     for rounds in ((), (ROUND,)):
         asked = replace(REPLY, rounds=rounds)
         assert most_tokens(asked)[0] > len(str(texts_of(body_of(asked))).encode())
-        assert most_tokens(asked)[1] == 2_000
+        assert most_tokens(asked)[1] == 4_000
 
 
 def texts_of(value: Any) -> list[str]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.urls import reverse
 
 from cohorts.models import Agent
 from engine.admin.pages import PAGED_AT_MOST, BoundedPaginator, number_of, seconds_in_words
-from engine.models import Message, Run
+from engine.models import CallText, LlmCall, Message, Run
 from tests.site.admin_world import (
     NOON,
     count_queries,
@@ -165,3 +166,22 @@ def test_messages_of_people_and_agents_are_listed(admin_client: Client) -> None:
     assert "bob-lab" in page
     keys = [rows.simulation.pk, proposal.thread.pk]
     assert reverse("admin:engine_thread", args=keys) in page
+
+
+def test_words_of_a_call_are_for_those_who_may_read_them(client: Client) -> None:
+    """Private instructions stand in them. What was said is shown as text, and makes nothing."""
+    rows = make_rows()
+    take_turn(rows, 1)
+    call = LlmCall.objects.get()
+    CallText.objects.create(
+        call=call, asked=json.dumps(["Rules.", "<b>Never sell.</b>"]), said='[{"type": "text"}]'
+    )
+    page = reverse("admin:engine_llmcall_change", args=[call.pk])
+
+    assert "Never sell." not in page_of(person_with(client, "view_llmcall"), page)
+
+    reader = User.objects.get(username="somebody")
+    reader.user_permissions.add(Permission.objects.get(codename="view_calltext"))
+    assert "&lt;b&gt;Never sell.&lt;/b&gt;" in page_of(client, page)
+    CallText.objects.all().delete()
+    assert "not kept" in page_of(client, page)

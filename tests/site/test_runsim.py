@@ -116,7 +116,7 @@ def test_runsim_is_called_main_and_meets_in_general_when_nothing_is_said() -> No
         (["--resume", "--seed", "0"], "leave out --seed"),
         (["--resume", "--until-idle"], "leave out --until-idle"),
         (["--resume", "--fresh"], "not allowed with argument"),
-        (["--llm", "oracle"], "invalid choice: 'oracle'"),
+        (["--llm", "oracle"], "there is no oracle, but offline, anthropic, and replay:RUN"),
         (["--max-turns", "many"], "invalid int value: 'many'"),
     ],
 )

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import secrets
+from argparse import ArgumentTypeError
 from dataclasses import asdict
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +17,7 @@ from django.core.management import BaseCommand, CommandError
 
 from cohorts.names import MODEL_LIKE, MODEL_PATTERN
 from engine import runs
-from engine.build import CHATS, CLOCKS, LLMS
+from engine.build import CHATS, CLOCKS, LLMS, REPLAY
 from engine.core.settings import RefusedSetting, configuration
 from engine.export.summary import summarise
 from engine.loop.ending import EndReason
@@ -80,7 +81,7 @@ class Command(BaseCommand):
         begin.add_argument("--fresh", action="store_true", help="start an empty world")
         begin.add_argument("--resume", action="store_true", help="go on with a paused run")
         parser.add_argument("--channels", default="", metavar="A,B", help="make these if missing")
-        parser.add_argument("--llm", choices=LLMS)
+        parser.add_argument("--llm", type=_llm, metavar=f"{'|'.join(LLMS)}|{REPLAY}RUN")
         parser.add_argument("--small-model", metavar="M", help="for sorting and remembering")
         parser.add_argument("--large-model", metavar="M", help="for replies and posts")
         parser.add_argument("--chat", choices=CHATS)
@@ -190,7 +191,15 @@ def _resume(options: dict[str, Any]) -> runs.Begun:
     )
 
 
+def _llm(word: str) -> str:
+    if word in LLMS or word.startswith(REPLAY):
+        return word
+    raise ArgumentTypeError(f"there is no {word}, but {', '.join(LLMS)}, and {REPLAY}RUN")
+
+
 def _configuration(options: dict[str, Any], stored: Simulation | None) -> RunConfig:
+    if (options["llm"] or "").startswith(REPLAY):
+        return runs.replayed(options["llm"], _asked_of_a_replay(options))
     values: dict[str, object] = dict(stored.settings) if stored is not None else {}
     flags = {
         "concurrent_turns": options["concurrent_turns"],
@@ -211,12 +220,34 @@ def _configuration(options: dict[str, Any], stored: Simulation | None) -> RunCon
         latency_seconds=options["latency"] or 0.0,
         house_rules="" if rules is None else rules.text,
         house_rules_version=0 if rules is None else rules.number,
+        record_calls=settings.SIM_RECORD_CALLS,
         until_idle=options["until_idle"],
         max_turns=options["max_turns"],
         max_minutes=options["max_minutes"],
         max_calls=options["max_calls"],
         max_nano_usd=nano_usd_of(options["max_usd"]),
     )
+
+
+def _asked_of_a_replay(options: dict[str, Any]) -> dict[str, Any]:
+    """Return what is to be other than it was in the recorded run."""
+    for name in ("small_model", "large_model", "max_usd"):
+        if options[name] is not None:
+            flag = name.replace("_", "-")
+            raise RefusedSetting(f"A replay asks no model and costs nothing: leave out --{flag}.")
+    asked = {
+        "policy": options["policy"],
+        "chat": options["chat"],
+        "clock": options["clock"],
+        "seed": options["seed"],
+        "concurrent_turns": options["concurrent_turns"],
+        "turn_delay_seconds": options["turn_delay"],
+        "until_idle": options["until_idle"] or None,
+        "max_turns": options["max_turns"],
+        "max_minutes": options["max_minutes"],
+        "max_calls": options["max_calls"],
+    }
+    return {name: value for name, value in asked.items() if value is not None}
 
 
 def _models(options: dict[str, Any]) -> dict[str, str]:

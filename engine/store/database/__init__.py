@@ -5,6 +5,7 @@ from __future__ import annotations
 from engine.store.database.lease import LeaseState, give_back_lease, read_lease, take_lease
 from engine.store.database.liveness import Liveness, is_alive, is_driven, take_liveness
 from engine.store.database.promises import day_money, settle_the_dead
+from engine.store.database.recording import count_recorded, recorded_calls
 from engine.store.database.session import Patience, passes
 from engine.store.database.store import DjangoStore
 from engine.store.database.threads import DatabaseWorker
@@ -16,12 +17,14 @@ __all__ = [
     "LeaseState",
     "Liveness",
     "Patience",
+    "count_recorded",
     "day_money",
     "give_back_lease",
     "is_alive",
     "is_driven",
     "passes",
     "read_lease",
+    "recorded_calls",
     "settle_the_dead",
     "take_lease",
     "take_liveness",

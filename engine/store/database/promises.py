@@ -14,12 +14,12 @@ from django.db.models import F, Sum
 
 from engine.core.errors import Fenced
 from engine.core.money import Caps, DayMoney, NoMoney
-from engine.models import DayCap, LlmCall, Purse, RunControl, RunLease, Turn
+from engine.models import CallText, DayCap, LlmCall, Purse, RunControl, RunLease, Turn
 from engine.store.database import rows
 from engine.store.purses import agent_purse, day_purse, purses_of, run_purse
 
 if TYPE_CHECKING:
-    from datetime import date
+    from datetime import date, datetime
 
     from django.db.models import QuerySet
 
@@ -96,12 +96,27 @@ class Promises:
         row = rows.call_row(call, run=self.run)
         if self._reserved(call).update(**row):
             self._pay(call, cost=call.cost_nano_usd or 0)
+            self._keep_text(call)
+
+    def carried(self, call: CallRecord, at: datetime) -> None:
+        """Note when what came of a call was taken, for a replay."""
+        if call.text is not None:
+            texts = CallText.objects.filter(call__run=self.run, call__turn=call.turn)
+            texts.filter(call__number=call.number).update(handed_in_at=at)
 
     def release(self, call: CallRecord) -> None:
         """Undo the reservation of a call that never left."""
         n_deleted, _ = self._reserved(call).delete()
         if n_deleted:
             self._pay(call, cost=0)
+
+    def _keep_text(self, call: CallRecord) -> None:
+        if call.text is None:
+            return
+        key = LlmCall.objects.values_list("pk").get(
+            run_id=self.run, turn=call.turn, number=call.number
+        )
+        CallText.objects.create(call_id=key[0], **rows.call_text_row(call.text))
 
     def _promise_all(self, call: CallRecord, caps: Caps) -> None:
         """Promise under each cap; the day's row, which all processes want, comes last."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from engine.core import records
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from engine.core.effects import CallRecord, TurnRecord
     from engine.core.group import Decision as NewDecision
     from engine.core.group import NewMemory, NewMessage
+    from engine.core.recording import CallText
     from engine.models import AgentState, Thread
     from engine.store.database.bulk import Row
 
@@ -255,6 +257,15 @@ def call_row(call: CallRecord, *, run: int) -> Row:
         "cost_nano_usd": call.cost_nano_usd,
         "finish_reason": call.finish_reason,
         "error": call.error,
+    }
+
+
+def call_text_row(text: CallText) -> Row:
+    """Return the row of a call's text but for its key."""
+    return {
+        "asked": json.dumps(text.asked),
+        "said": text.said,
+        "wait_seconds": text.wait_seconds,
     }
 
 

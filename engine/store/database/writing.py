@@ -218,3 +218,4 @@ class Writer:
         for one in group.calls:
             if one.reserved_on is not None:
                 self._promises.settle(one)
+                self._promises.carried(one, group.at)

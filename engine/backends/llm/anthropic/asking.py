@@ -10,22 +10,28 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from engine.core.tokens import upper_tokens
-from engine.prompts import LIMITS, render, show_found
+from engine.prompts import limits_of, prompt_of, show_found
 
 if TYPE_CHECKING:
     from engine.ports.llm import LlmRequest, Round
-    from engine.prompts import Limits, Prompt
+    from engine.prompts import Prompt
 
 _MARK = {"type": "ephemeral"}
+#: Families that take no `effort`: https://platform.claude.com/docs/en/build-with-claude/effort
+_WITHOUT_EFFORT = (
+    "claude-3",
+    "claude-haiku-4",
+    "claude-opus-4-0",
+    "claude-opus-4-1",
+    "claude-opus-4-2025",
+    "claude-sonnet-4-0",
+    "claude-sonnet-4-2025",
+    "claude-sonnet-4-5",
+)
 
 
-def prompt_of(request: LlmRequest) -> Prompt:
-    """Return the prompt of a request; a short one where a whole one was too long."""
-    return render(request.context, _limits(request))
-
-
-def body_of(request: LlmRequest) -> dict[str, Any]:
-    """Return the arguments of `messages.create`.
+def body_of(request: LlmRequest, effort: str = "") -> dict[str, Any]:
+    """Return the arguments of `messages.create`; `effort` is how hard the model is to think.
 
     Everything up to a mark is the same as at the calls before, byte for byte; see `Prompt`.
     """
@@ -38,6 +44,8 @@ def body_of(request: LlmRequest) -> dict[str, Any]:
         "messages": [{"role": "user", "content": _asked(prompt)}, *_rounds(request)],
         "output_config": {"format": {"type": "json_schema", "schema": prompt.schema}},
     }
+    if effort and not request.model.startswith(_WITHOUT_EFFORT):
+        body["output_config"]["effort"] = effort
     if prompt.tools:
         body["tools"] = [
             {
@@ -64,10 +72,6 @@ def most_tokens(request: LlmRequest) -> tuple[int, int]:
     return upper_tokens((*prompt.texts(), *rounds)), prompt.max_tokens
 
 
-def _limits(request: LlmRequest) -> Limits:
-    return LIMITS.halved() if request.is_short else LIMITS
-
-
 def _asked(prompt: Prompt) -> list[dict[str, Any]]:
     n_talk = len(prompt.talk)
     talk = [_text(block, marked=n == n_talk) for n, block in enumerate(prompt.talk, start=1)]
@@ -91,7 +95,7 @@ def _round(request: LlmRequest, one: Round) -> list[dict[str, Any]]:
         {
             "type": "tool_result",
             "tool_use_id": use["id"],
-            "content": show_found(found, request.context.persona, _limits(request)),
+            "content": show_found(found, request.context.persona, limits_of(request)),
         }
         for use, found in zip(uses, one.found, strict=True)
     ]

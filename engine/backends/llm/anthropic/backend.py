@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from engine.backends.llm.anthropic.answering import read_message, receipt_of
+from engine.backends.llm.anthropic.answering import receipt_of
 from engine.backends.llm.anthropic.asking import body_of, most_tokens
 from engine.backends.llm.anthropic.failures import (
     asked_wait,
@@ -16,6 +16,8 @@ from engine.backends.llm.anthropic.failures import (
     status_failure,
     wait_before,
 )
+from engine.backends.llm.anthropic.own_loop import OwnLoop
+from engine.backends.llm.said import read_said
 from engine.core.chance import keyed_random
 from engine.core.errors import PermanentLlmError, PromptRefused, Unusable, UnusableAnswer
 from engine.core.usage import Receipt
@@ -35,15 +37,19 @@ REFUSED_IN_A_ROW = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """How the service is reached; `timeout_seconds` bounds a whole call."""
+    """How the service is reached; `timeout_seconds` bounds a whole call.
+
+    `effort` is how hard models think, as the service names it; empty leaves it to each model.
+    """
 
     key: str
     base_url: str
     timeout_seconds: float
+    effort: str = ""
 
 
 class AnthropicLlm:
-    """Implements the LLM port. It belongs to the loop that first asks it, which closes it."""
+    """Implements the LLM port: one client, on a loop of its own, from the first call to `close`."""
 
     free = False
 
@@ -58,6 +64,10 @@ class AnthropicLlm:
     def load() -> Any:
         """Import the client, which takes seconds, unless it is there."""
         return importlib.import_module("engine.backends.llm.anthropic.client")
+
+    @cached_property
+    def _loop(self) -> OwnLoop:
+        return OwnLoop("anthropic")
 
     @cached_property
     def _client(self) -> Any:
@@ -79,10 +89,10 @@ class AnthropicLlm:
 
     async def complete(self, request: LlmRequest) -> LlmAnswer:
         """Ask once. What fails raises the `LlmError` that it is, with its receipt."""
-        message = await self._ask(request)
+        message = await self._loop.do(self._ask(request))
         self._n_refused_in_row = 0
         receipt = receipt_of(message, request, self._cost)
-        decision = read_message(message, request, receipt)
+        decision = read_said(request, receipt)
         assert receipt.usage is not None
         return LlmAnswer(
             decision=decision,
@@ -90,12 +100,16 @@ class AnthropicLlm:
             model=receipt.model,
             prompt_version=receipt.prompt_version,
             finish_reason=receipt.finish_reason,
+            said=receipt.said,
         )
 
     async def close(self) -> None:
-        """Close the connections, on the loop that used them."""
+        """Close the connections, and the loop that used them."""
+        if "_loop" not in self.__dict__:
+            return
         if "_client" in self.__dict__:
-            await self._client.close()
+            await self._loop.do(self._client.close())
+        self._loop.close()
 
     def _cost(self, model: str, usage: Usage) -> int | None:
         return self._prices.cost(model, usage, self._clock.now())
@@ -104,7 +118,7 @@ class AnthropicLlm:
         vendor = self.load()
         try:
             async with asyncio.timeout(self._access.timeout_seconds):
-                return await self._client.messages.create(**body_of(request))
+                return await self._client.messages.create(**body_of(request, self._access.effort))
         except vendor.APIStatusError as error:
             raise self._sorted(error, request) from error
         except (vendor.AnthropicError, TimeoutError, OSError) as error:
