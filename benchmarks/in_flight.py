@@ -56,7 +56,7 @@ class NoLoop:
     async def do(self, work: Coroutine[Any, Any, object]) -> object:
         return await work
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Nothing was started."""
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from engine.backends.llm.anthropic import backend as backend_module
 from engine.backends.llm.anthropic.asking import body_of
+from engine.backends.llm.anthropic.own_loop import OwnLoop
 from engine.ports.llm import (
     AnswerPost,
     Chosen,
@@ -219,3 +220,28 @@ def test_effort_is_told_to_models_that_know_it(api: AnthropicApi) -> None:
 
     bodies = [one.body for one in api.ledger.exchanges if one.body is not None]
     assert [body["output_config"].get("effort") for body in bodies] == ["low", None]
+
+
+def test_calls_that_are_given_up_end_with_their_loop() -> None:
+    """A connection takes a moment to close."""
+    begun, over = threading.Event(), []
+
+    async def call() -> None:
+        try:
+            begun.set()
+            await asyncio.sleep(30)
+        finally:
+            await asyncio.sleep(0.05)
+            over.append(threading.current_thread().name)
+
+    async def give_up() -> BaseException | None:
+        loop = OwnLoop("calls")
+        asked = asyncio.create_task(loop.do(call()))
+        await asyncio.to_thread(begun.wait)
+        asked.cancel()
+        (found,) = await asyncio.gather(asked, return_exceptions=True)
+        await loop.close()
+        return found
+
+    assert isinstance(asyncio.run(give_up()), asyncio.CancelledError)
+    assert over == ["calls"]

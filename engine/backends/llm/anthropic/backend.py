@@ -109,7 +109,7 @@ class AnthropicLlm:
             return
         if "_client" in self.__dict__:
             await self._loop.do(self._client.close())
-        self._loop.close()
+        await self._loop.close()
 
     def _cost(self, model: str, usage: Usage) -> int | None:
         return self._prices.cost(model, usage, self._clock.now())

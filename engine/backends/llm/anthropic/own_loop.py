@@ -28,8 +28,20 @@ class OwnLoop:
     async def do(self, work: Coroutine[Any, Any, Result]) -> Result:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
-    def close(self) -> None:
-        """End the loop; what is still running there must be over or cancelled before."""
+    async def close(self) -> None:
+        """End the loop and its thread; what was given up, and is not over yet, is waited for."""
+        await self.do(_end_all())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+async def _end_all() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        if not task.cancelling():  # what is giving up already is not to be disturbed
+            task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    loop = asyncio.get_running_loop()
+    await loop.shutdown_asyncgens()
+    await loop.shutdown_default_executor()
