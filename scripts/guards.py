@@ -248,7 +248,7 @@ def prove(root: Path, names: Sequence[str]) -> list[Outcome]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sim-guards-")))
         needs_server = any(guard.on_postgresql for guard in guards)
-        url = stack.enter_context(server_url("any")) if needs_server else ""
+        url = stack.enter_context(server_url("any", is_hasty=True)) if needs_server else ""
         copies = []
         for number in range(min(WORKERS, len(guards))):
             place = folder / str(number) / "project"

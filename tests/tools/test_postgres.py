@@ -74,13 +74,18 @@ def test_system_server_is_found_on_the_path(
     assert postgres.system_binaries() is None
 
 
-def test_system_server_starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_system_server_starts_and_waits_for_no_disk(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Where the system has none, the embedded one plays it, so that nothing is skipped."""
     if postgres.system_binaries() is None:
         monkeypatch.setattr(postgres, "system_binaries", postgres.embedded_binaries)
 
-    with postgres.server_url("system") as url, psycopg.connect(url) as connection:
-        assert connection.execute("SELECT 1").fetchone() == (1,)
+    with (
+        postgres.server_url("system", is_hasty=True) as url,
+        psycopg.connect(url) as connection,
+    ):
+        assert connection.execute("SHOW fsync").fetchone() == ("off",)
 
 
 def test_named_server_is_used_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
