@@ -144,7 +144,9 @@ class Committer:
         try:
             # Shielded: a cancelled committer finishes the group that it has begun.
             await asyncio.shield(asyncio.ensure_future(self._commit(entries)))
-        except Exception as error:
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
             for entry in entries:
                 if not entry.answer.done():
                     entry.answer.set_exception(error)
