@@ -161,9 +161,13 @@ class Budget:
             self._window[spec.id].append(now)
         return Reservation(agent=spec.id, nano_usd=nano_usd)
 
-    def granted(self) -> None:
-        """Note that the store has promised the money of a call, too."""
-        self._day_refused_at = None
+    def granted(self, now: datetime) -> None:
+        """Note that the store has promised the money of a call, too.
+
+        Who was refused a dearer one before waits on: what others may give back is waited for anew.
+        """
+        if self._day_refused_at is not None:
+            self._day_refused_at = now
 
     def refused(self, reservation: Reservation, refusal: NoMoney, now: datetime) -> Spent:
         """Give a reservation back that the store refused, and remember why; the call is not made."""

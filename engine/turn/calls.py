@@ -269,7 +269,7 @@ class TurnCalls:
         if refusal is not None:
             now = self._line.clock.now()
             raise BudgetSpent(budget.refused(reservation, refusal, now))
-        budget.granted()
+        budget.granted(self._line.clock.now())
 
     def _book(
         self,

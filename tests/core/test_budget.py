@@ -185,14 +185,17 @@ def test_money_that_other_runs_may_give_back_is_waited_for_a_while() -> None:
     budget = budget_of()
     made = reserve(budget, 60)
     assert isinstance(made, Reservation)
+    budget.granted(AT)
+    assert not budget.waits_for_others(later(1))  # nobody was refused
     budget.refused(made, NoMoney(reason="day_cap", day=day(20, 50)), AT)
     assert budget.waits_for_others(later(59))
     assert not budget.waits_for_others(later(60))
     budget.day = day(70, 0)
     assert not budget.waits_for_others(later(1))
     budget.day = day(20, 50)
-    budget.granted()
-    assert not budget.waits_for_others(later(1))
+    budget.granted(later(40))  # a cheaper call; the refused one waits on
+    assert budget.waits_for_others(later(99))
+    assert not budget.waits_for_others(later(100))
 
 
 def test_own_money_benches_one_agent() -> None:
