@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from engine.core.config import WINDOW
 from engine.core.days import local_day
-from engine.core.money import Caps, DayMoney, NoMoney
+from engine.core.money import Caps, DayMoney, MonthMoney, NoMoney
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +30,8 @@ OTHERS_REST = timedelta(seconds=60)
 class Spent:
     """A refused reservation. `until` is when it may be granted, None if never in this run.
 
-    `of_run` says that everybody's cap is spent (the run's or the day's), not only the agent's.
+    `of_run` says that everybody's cap is spent (the run's, its schedule's or the day's), not only
+    the agent's.
     """
 
     reason: str
@@ -51,13 +52,14 @@ class Budget:
 
     A cap of None is unlimited. A sliding window per agent allows `calls_per_window` times its
     open threads (1 to the threshold) in 600 seconds. `day` is the installation's money of the day
-    as last heard of, None while nothing is paid for.
+    as last heard of, None while nothing is paid for; `month` is that of the run's schedule.
     """
 
     def __init__(self, config: RunConfig, calls: Iterable[tuple[int, datetime]] = ()) -> None:
         self.max_calls = config.max_calls
         self.max_nano_usd = config.max_nano_usd
         self.day: DayMoney | None = None
+        self.month: MonthMoney | None = None
         self.n_calls = 0
         self.spent_nano_usd = 0
         self.n_open = 0
@@ -97,6 +99,8 @@ class Budget:
         promised = self.spent_nano_usd + self._reserved_nano_usd + nano_usd
         if self.max_nano_usd is not None and promised > self.max_nano_usd:
             return Spent(reason="money_cap", of_run=True)
+        if not self._has_room_this_month(now, nano_usd):
+            return Spent(reason="month_cap", of_run=True)
         if not self._has_room_today(now, nano_usd):
             return Spent(reason="day_cap", of_run=True)
         if spec.max_calls is not None and self._calls_of[spec.id] >= spec.max_calls:
@@ -114,6 +118,8 @@ class Budget:
         promised = self.spent_nano_usd + self._reserved_nano_usd
         if self.max_nano_usd is not None and promised >= self.max_nano_usd:
             return Spent(reason="money_cap", of_run=True)
+        if not self._has_room_this_month(now, 0):
+            return Spent(reason="month_cap", of_run=True)
         if not self._has_room_today(now, 0):
             return Spent(reason="day_cap", of_run=True)
         return None
@@ -176,6 +182,8 @@ class Budget:
         self._note(reservation.agent, refusal.reason, nano_usd, now)
         if refusal.day is not None:
             self.day = refusal.day
+        if refusal.month is not None:
+            self.month = refusal.month
         return Spent(reason=refusal.reason, of_run=refusal.reason != "own_money_cap")
 
     def give_back(self, reservation: Reservation) -> None:
@@ -203,20 +211,27 @@ class Budget:
 
     def _note(self, agent: int, reason: str, nano_usd: int, now: datetime) -> None:
         """Remember what the agent could not pay, and since when the day's cap is met."""
-        if reason in {"money_cap", "day_cap", "own_money_cap"}:
+        if reason in {"money_cap", "month_cap", "day_cap", "own_money_cap"}:
             self._unpaid[agent] = nano_usd
         if reason == "day_cap" and self._day_refused_at is None:
             self._day_refused_at = now
 
     def _counts_money(self, spec: AgentSpec) -> bool:
         day_cap = None if self.day is None else self.day.cap
-        return {self.max_nano_usd, spec.max_nano_usd, day_cap} != {None}
+        month_cap = None if self.month is None else self.month.cap
+        return {self.max_nano_usd, spec.max_nano_usd, day_cap, month_cap} != {None}
 
     def _has_room_today(self, now: datetime, nano_usd: int) -> bool:
         day = self.day
         if day is None or day.day != local_day(now, self._zone):
             return True
         return day.has_room_for(nano_usd)
+
+    def _has_room_this_month(self, now: datetime, nano_usd: int) -> bool:
+        month = self.month
+        if month is None or month.month != local_day(now, self._zone).replace(day=1):
+            return True
+        return month.has_room_for(nano_usd)
 
     def _window_refusal(self, spec: AgentSpec, now: datetime, *, n_threads: int) -> Spent | None:
         per_thread = spec.calls_per_window or self._per_window

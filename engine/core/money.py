@@ -1,4 +1,4 @@
-"""The money of a day, shared by all runs of the installation, and the caps of one call."""
+"""Money that several runs share, of a day or of a month, and the caps of one call."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DayMoney:
-    """What all runs have spent and promised on a day, in nano-USD; `cap` None is no limit."""
+class _Shared:
+    """What runs have spent and promised together, in nano-USD; `cap` None is no limit."""
 
-    day: date
     spent: int = 0
     reserved: int = 0
     cap: int | None = None
 
     def has_room_for(self, nano_usd: int) -> bool:
-        """Tell whether so much more may be promised; a day that is used up has no room at all."""
+        """Tell whether so much more may be promised; what is used up has no room at all."""
         if self.cap is None:
             return True
         promised = self.spent + self.reserved
@@ -27,10 +26,24 @@ class DayMoney:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DayMoney(_Shared):
+    """What all runs of the installation share on a day."""
+
+    day: date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonthMoney(_Shared):
+    """What the runs of one schedule share in the month that begins on this day."""
+
+    month: date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
     """The money caps of one call that its driver knows, in nano-USD; None is no limit.
 
-    The store knows two more: the run's as somebody raised it, and the day's.
+    The store knows three more: the run's as somebody raised it, the day's, and its schedule's.
     """
 
     run: int | None = None
@@ -39,7 +52,9 @@ class Caps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoMoney:
-    """A cap that forbids a call: `money_cap`, `own_money_cap`, or `day_cap` with the day's money."""
+    """A cap that forbids a call: `money_cap`, `own_money_cap`, `day_cap` with the day's money, or
+    `month_cap` with the month's."""
 
     reason: str
     day: DayMoney | None = None
+    month: MonthMoney | None = None

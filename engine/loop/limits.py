@@ -96,6 +96,14 @@ def cap_sentence(reason: str, budget: Budget, time_zone: str) -> str:
             f"It has spent {left}, and what is left pays for no further call: raise max_usd, then "
             "resume it."
         )
+    if reason == "month_cap":
+        month = budget.month
+        assert month is not None
+        return (
+            f"The runs of its schedule have spent or promised {in_usd(month.spent + month.reserved)}"
+            f" of the {in_usd(month.cap or 0)} that they may in {month.month:%Y-%m}: raise the "
+            "money of a month on the page of the schedule, or wait for the next, then resume it."
+        )
     day = budget.day
     assert day is not None
     return (

@@ -86,16 +86,18 @@ class Outside:
             self._watch.everybody(self._clock.now())
 
     def _raise_caps(self, beat: Beat) -> None:
-        """Take over caps that a person has raised, and the day's money; None leaves the own."""
+        """Take over caps that a person has raised, and the money that runs share; None leaves the own."""
         budget = self._committer.rules.budget
-        before = (budget.max_calls, budget.max_nano_usd, budget.day)
+        before = (budget.max_calls, budget.max_nano_usd, budget.day, budget.month)
         if beat.max_calls is not None:
             budget.max_calls = beat.max_calls
         if beat.max_nano_usd is not None:
             budget.max_nano_usd = beat.max_nano_usd
         if beat.day is not None:
             budget.day = beat.day
-        if before != (budget.max_calls, budget.max_nano_usd, budget.day):
+        if beat.month is not None:
+            budget.month = beat.month
+        if before != (budget.max_calls, budget.max_nano_usd, budget.day, budget.month):
             self._watch.budget_returned(self._clock.now())
 
     async def _reload_gate(self) -> None:

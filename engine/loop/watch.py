@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: So many agents are judged at a time; nothing else goes on meanwhile.
 JUDGED_AT_ONCE = 100
 #: Why nobody can call any more, until a cap is raised or money comes back.
-SHARED_CAPS = frozenset({"call_cap", "money_cap", "day_cap"})
+SHARED_CAPS = frozenset({"call_cap", "money_cap", "month_cap", "day_cap"})
 #: The standing of an agent that may have any work until it is judged.
 UNJUDGED = Standing(work=tuple(Work))
 

@@ -14,6 +14,7 @@ from engine.models.runs import (
     TopologySnapshot,
     Turn,
 )
+from engine.models.schedules import Occasion, RunSchedule
 from engine.models.simulation import (
     Channel,
     ChannelMember,
@@ -38,12 +39,14 @@ __all__ = [
     "Memory",
     "Message",
     "ModelPrice",
+    "Occasion",
     "Proposal",
     "Purse",
     "RosterEntry",
     "Run",
     "RunControl",
     "RunLease",
+    "RunSchedule",
     "Simulation",
     "Subscription",
     "Thread",

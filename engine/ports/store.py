@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from engine.core.effects import CallRecord, Effect, TurnRecord
     from engine.core.gate import Gate
     from engine.core.group import Group
-    from engine.core.money import Caps, DayMoney, NoMoney
+    from engine.core.money import Caps, DayMoney, MonthMoney, NoMoney
     from engine.core.records import (
         AgentSpec,
         AgentState,
@@ -135,7 +135,7 @@ class Beat:
 
     `ours` is False when another token holds the lease. `has_mail` says that the inbox holds notes
     or a person's message waits for its `seq`. `day` is the money of the day of the last
-    reservation, None before there was one.
+    reservation, None before there was one; `month` is that of the schedule that asked for the run.
     """
 
     ours: bool
@@ -145,6 +145,7 @@ class Beat:
     max_nano_usd: int | None = None
     max_calls: int | None = None
     day: DayMoney | None = None
+    month: MonthMoney | None = None
 
 
 class Store(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine.runs.asked import check_asked, configured
 from engine.runs.drive import Driven, EndUnwritten, Observer, drive
 from engine.runs.forecasts import Forecast, forecast
 from engine.runs.pruning import prune_texts
@@ -23,6 +24,8 @@ __all__ = [
     "Stops",
     "begin",
     "begin_named",
+    "check_asked",
+    "configured",
     "drive",
     "forecast",
     "fresh_world",

@@ -22,7 +22,21 @@ def day_purse(day: date) -> str:
     return f"day {day.isoformat()}"
 
 
-def purses_of(call: CallRecord, *, run: int) -> tuple[str, ...]:
-    """Return the names of all purses that a reserved call is paid from."""
+def month_purses(schedule: int) -> str:
+    """Return how the names of a schedule's purses begin."""
+    return f"schedule {schedule} month "
+
+
+def month_purse(schedule: int, day: date) -> str:
+    """Return the purse of the runs of a schedule in the month of a day."""
+    return f"{month_purses(schedule)}{day:%Y-%m}"
+
+
+def purses_of(call: CallRecord, *, run: int, schedule: int | None) -> tuple[str, ...]:
+    """Return the names of all purses that a reserved call is paid from.
+
+    A run that no schedule has asked for has no month's.
+    """
     assert call.reserved_on is not None
-    return run_purse(run), agent_purse(run, call.agent), day_purse(call.reserved_on)
+    names = run_purse(run), agent_purse(run, call.agent), day_purse(call.reserved_on)
+    return names if schedule is None else (*names, month_purse(schedule, call.reserved_on))

@@ -113,7 +113,8 @@ def stretches(draw: st.DrawFn) -> tuple[str, datetime]:
     zone, year = draw(st.sampled_from(ZONES)), draw(st.integers(1995, 2035))
     moves = moves_of(zone, year)
     day = datetime(year, 1, 1, tzinfo=UTC) + draw(st.integers(0, 360)) * DAY
-    if moves and draw(st.integers(0, 3)):
+    is_near: int = draw(st.integers(0, 3))
+    if moves and is_near:
         day = draw(st.sampled_from(moves)) - DAY
     return zone, day + draw(st.integers(0, 24 * 60)) * MINUTE
 

@@ -6,7 +6,6 @@ import getpass
 import json
 import os
 import re
-import secrets
 from argparse import ArgumentTypeError
 from dataclasses import asdict
 from decimal import Decimal, InvalidOperation
@@ -18,13 +17,12 @@ from django.core.management import BaseCommand, CommandError
 from cohorts.names import MODEL_LIKE, MODEL_PATTERN
 from engine import runs
 from engine.build import CHATS, CLOCKS, LLMS, REPLAY
-from engine.core.settings import RefusedSetting, configuration
+from engine.core.settings import RefusedSetting
 from engine.export.summary import summarise
 from engine.loop.ending import EndReason
 from engine.models import Simulation
 from engine.runs.forecast_words import in_words
 from engine.runs.progress import progress_for
-from engine.simulations import house_rules_of
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -200,33 +198,22 @@ def _llm(word: str) -> str:
 def _configuration(options: dict[str, Any], stored: Simulation | None) -> RunConfig:
     if (options["llm"] or "").startswith(REPLAY):
         return runs.replayed(options["llm"], _asked_of_a_replay(options))
-    values: dict[str, object] = dict(stored.settings) if stored is not None else {}
-    flags = {
+    asked = {
         "concurrent_turns": options["concurrent_turns"],
         "turn_delay_seconds": options["turn_delay"],
-    }
-    values |= {name: value for name, value in flags.items() if value is not None}
-    policy = options["policy"] or (Simulation.Policy.OPEN if stored is None else stored.policy)
-    seed = options["seed"]
-    rules = None if stored is None else house_rules_of(stored)
-    return configuration(
-        values,
-        policy=str(policy),
+        "policy": options["policy"],
         **_models(options),
-        chat=options["chat"] or CHATS[0],
-        clock=options["clock"] or CLOCKS[0],
-        seed=secrets.randbelow(2**31) if seed is None else seed,
-        time_zone=settings.TIME_ZONE,
-        latency_seconds=options["latency"] or 0.0,
-        house_rules="" if rules is None else rules.text,
-        house_rules_version=0 if rules is None else rules.number,
-        record_calls=settings.SIM_RECORD_CALLS,
-        until_idle=options["until_idle"],
-        max_turns=options["max_turns"],
-        max_minutes=options["max_minutes"],
-        max_calls=options["max_calls"],
-        max_nano_usd=nano_usd_of(options["max_usd"]),
-    )
+        "chat": options["chat"],
+        "clock": options["clock"],
+        "seed": options["seed"],
+        "latency_seconds": options["latency"],
+        "until_idle": options["until_idle"],
+        "max_turns": options["max_turns"],
+        "max_minutes": options["max_minutes"],
+        "max_calls": options["max_calls"],
+        "max_nano_usd": nano_usd_of(options["max_usd"]),
+    }
+    return runs.configured(stored, asked)
 
 
 def _asked_of_a_replay(options: dict[str, Any]) -> dict[str, Any]:
@@ -251,7 +238,7 @@ def _asked_of_a_replay(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _models(options: dict[str, Any]) -> dict[str, str]:
-    """Return which LLM is asked, and its models: those of the run, else those of the settings."""
+    """Return which LLM is asked, and the models that were named for it."""
     llm = options["llm"] or settings.SIM_LLM
     asked = {name: options[name] for name in ("small_model", "large_model") if options[name]}
     for name, model in asked.items():
@@ -260,13 +247,7 @@ def _models(options: dict[str, Any]) -> dict[str, str]:
             raise RefusedSetting(f"The offline LLM is no model of a choice: leave out --{flag}.")
         if not re.search(MODEL_PATTERN, model):
             raise RefusedSetting(f'--{flag} is "{model}": it must be {MODEL_LIKE}.')
-    if llm == "offline":
-        return {"llm": llm}
-    usual = {
-        "small_model": settings.SIM_ANTHROPIC_SMALL_MODEL,
-        "large_model": settings.SIM_ANTHROPIC_LARGE_MODEL,
-    }
-    return {"llm": llm, **usual, **asked}
+    return {"llm": llm, **asked}
 
 
 def _check_numbers(options: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.store.database.lease import LeaseState, give_back_lease, read_lease, take_lease
 from engine.store.database.liveness import Liveness, is_alive, is_driven, take_liveness
-from engine.store.database.promises import day_money, settle_the_dead
+from engine.store.database.promises import day_money, month_money, settle_the_dead
 from engine.store.database.recording import count_recorded, recorded_calls
 from engine.store.database.session import Patience, passes
 from engine.store.database.store import DjangoStore
@@ -22,6 +22,7 @@ __all__ = [
     "give_back_lease",
     "is_alive",
     "is_driven",
+    "month_money",
     "passes",
     "read_lease",
     "recorded_calls",

@@ -10,11 +10,13 @@ from cohorts.models import TopologyVersion
 from engine.models import Inbox, Message, RunControl, RunLease
 from engine.ports.store import Beat, Wish
 from engine.store.database.lease import boot_seconds, renew_lease
-from engine.store.database.promises import day_money
+from engine.store.database.promises import day_money, month_money
 from engine.store.database.session import ready_connection
 
 if TYPE_CHECKING:
     from datetime import date
+
+    from engine.core.money import MonthMoney
 
 #: The part of a lease in which its driver trusts it; the rest is for clocks that differ.
 TRUSTED = 5 / 6
@@ -42,6 +44,8 @@ class Pulse:
         self._renewed_at = taken_at
         #: The day whose money is looked at too; None while nothing is paid for.
         self.day: date | None = None
+        #: The schedule that asked for the run, whose money of the day's month is looked at too.
+        self.schedule: int | None = None
 
     @property
     def is_trusted(self) -> bool:
@@ -89,4 +93,10 @@ class Pulse:
             max_nano_usd=row.max_nano_usd,
             max_calls=row.max_calls,
             day=None if self.day is None else day_money(self.day),
+            month=self._month(),
         )
+
+    def _month(self) -> MonthMoney | None:
+        if self.day is None or self.schedule is None:
+            return None
+        return month_money(self.schedule, self.day)

@@ -7,18 +7,30 @@ another process could spend the same money.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from django.db import connection, transaction
 from django.db.models import F, Sum
 
 from engine.core.errors import Fenced
-from engine.core.money import Caps, DayMoney, NoMoney
-from engine.models import CallText, DayCap, LlmCall, Purse, RunControl, RunLease, Turn
+from engine.core.money import Caps, DayMoney, MonthMoney, NoMoney
+from engine.models import (
+    CallText,
+    DayCap,
+    LlmCall,
+    Occasion,
+    Purse,
+    RunControl,
+    RunLease,
+    RunSchedule,
+    Turn,
+)
 from engine.store.database import rows
-from engine.store.purses import agent_purse, day_purse, purses_of, run_purse
+from engine.store.purses import agent_purse, day_purse, month_purse, purses_of, run_purse
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import date, datetime
 
     from django.db.models import QuerySet
@@ -34,6 +46,11 @@ _RUN_CAP = (
     f" CAST(%s AS BIGINT), {_NO_LIMIT})"
 )
 _AGENT_CAP = f"COALESCE(CAST(%s AS BIGINT), {_NO_LIMIT})"
+# A schedule that is gone has no money: of nobody's cap it would be unlimited.
+_MONTH_CAP = (
+    f"COALESCE((SELECT COALESCE(month_nano_usd, {_NO_LIMIT}) FROM {RunSchedule._meta.db_table}"
+    " WHERE id = %s), 0)"
+)
 _DAY_CAP = f"COALESCE((SELECT max_nano_usd FROM {DayCap._meta.db_table} WHERE id = 1), {_NO_LIMIT})"
 
 
@@ -51,6 +68,7 @@ def _promise(cap: str) -> str:
 
 _PROMISE_OF_RUN = _promise(_RUN_CAP)
 _PROMISE_OF_AGENT = _promise(_AGENT_CAP)
+_PROMISE_OF_MONTH = _promise(_MONTH_CAP)
 _PROMISE_OF_DAY = _promise(_DAY_CAP)
 
 
@@ -62,13 +80,18 @@ class _Refused(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Promises:
     """The reservations of one driver of one run; all but the fence in a transaction of the caller."""
 
     simulation: int
     run: int
     token: int
+
+    @cached_property
+    def schedule(self) -> int | None:
+        """The schedule that asked for the run; asked once, since that does not change."""
+        return schedule_of(self.run)
 
     def pass_fence(self) -> None:
         """Hold the lease for this transaction, or raise `Fenced`: whoever takes it waits for us."""
@@ -86,10 +109,16 @@ class Promises:
                 self._promise_all(call, caps)
                 self._store(call, turn)
         except _Refused as refused:
-            assert call.reserved_on is not None
-            day = day_money(call.reserved_on) if refused.reason == "day_cap" else None
-            return NoMoney(reason=refused.reason, day=day)
+            return self._no_money(refused.reason, call)
         return None
+
+    def _no_money(self, reason: str, call: CallRecord) -> NoMoney:
+        assert call.reserved_on is not None
+        if reason == "day_cap":
+            return NoMoney(reason=reason, day=day_money(call.reserved_on))
+        if reason == "month_cap" and self.schedule is not None:
+            return NoMoney(reason=reason, month=month_money(self.schedule, call.reserved_on))
+        return NoMoney(reason=reason)
 
     def settle(self, call: CallRecord) -> None:
         """Store what a call came to, and give back what it did not cost; once, whoever asks."""
@@ -124,13 +153,16 @@ class Promises:
         price = call.reserved_nano_usd
         run_caps = (self.run, caps.run)
         run, agent = run_purse(self.run), agent_purse(self.run, call.agent)
-        day = day_purse(call.reserved_on)
+        asked = [
+            ("money_cap", _PROMISE_OF_RUN, run, self.run, run_caps),
+            ("own_money_cap", _PROMISE_OF_AGENT, agent, self.run, (caps.agent,)),
+            ("day_cap", _PROMISE_OF_DAY, day_purse(call.reserved_on), None, ()),
+        ]
+        if self.schedule is not None:
+            month = month_purse(self.schedule, call.reserved_on)
+            asked.insert(2, ("month_cap", _PROMISE_OF_MONTH, month, None, (self.schedule,)))
         with connection.cursor() as cursor:
-            for reason, query, name, of_run, cap in (
-                ("money_cap", _PROMISE_OF_RUN, run, self.run, run_caps),
-                ("own_money_cap", _PROMISE_OF_AGENT, agent, self.run, (caps.agent,)),
-                ("day_cap", _PROMISE_OF_DAY, day, None, ()),
-            ):
+            for reason, query, name, of_run, cap in asked:
                 cursor.execute(query, [name, of_run, price, price, *cap, *cap])
                 if cursor.rowcount != 1:
                     raise _Refused(reason)
@@ -147,7 +179,8 @@ class Promises:
         )
 
     def _pay(self, call: CallRecord, *, cost: int) -> None:
-        _move(purses_of(call, run=self.run), reserved=call.reserved_nano_usd, cost=cost)
+        names = purses_of(call, run=self.run, schedule=self.schedule)
+        _move(names, reserved=call.reserved_nano_usd, cost=cost)
 
 
 def day_money(day: date) -> DayMoney:
@@ -157,21 +190,42 @@ def day_money(day: date) -> DayMoney:
     return DayMoney(day=day, spent=purse.spent_nano_usd, reserved=purse.reserved_nano_usd, cap=cap)
 
 
+def schedule_of(run: int) -> int | None:
+    """Return the schedule that asked for a run, None for a person's."""
+    schedules = Occasion.objects.filter(run=run).values_list("schedule", flat=True)
+    return schedules.first()
+
+
+def month_money(schedule: int, day: date) -> MonthMoney:
+    """Return what the runs of a schedule have spent and promised in a day's month, and its cap."""
+    purse = Purse.objects.filter(pk=month_purse(schedule, day)).first() or Purse()
+    caps = RunSchedule.objects.filter(pk=schedule).values_list("month_nano_usd", flat=True)
+    return MonthMoney(
+        month=day.replace(day=1),
+        spent=purse.spent_nano_usd,
+        reserved=purse.reserved_nano_usd,
+        cap=caps.first(),
+    )
+
+
 def settle_the_dead(run: int) -> None:
     """Settle at its estimate what nobody of this run can settle any more.
 
     For whoever has fenced its driver, or is its driver at the end.
     """
     dead = LlmCall.objects.filter(run=run, state=LlmCall.State.RESERVED)
+    schedule = schedule_of(run)
     sums = dead.order_by("agent", "reserved_on").values_list("agent", "reserved_on")
     for agent, day, nano_usd in sums.annotate(n=Sum("reserved_nano_usd")):
-        names = run_purse(run), agent_purse(run, agent), day_purse(day)
+        names = [run_purse(run), agent_purse(run, agent), day_purse(day)]
+        if schedule is not None:
+            names.append(month_purse(schedule, day))
         _move(names, reserved=nano_usd, cost=nano_usd)
     dead.filter(reserved_nano_usd__gt=0).update(cost_nano_usd=F("reserved_nano_usd"))
     dead.update(state=LlmCall.State.SETTLED, error=DIED)
 
 
-def _move(names: tuple[str, ...], *, reserved: int, cost: int) -> None:
+def _move(names: Sequence[str], *, reserved: int, cost: int) -> None:
     """Take a promise off the purses, and put what it came to on them."""
     Purse.objects.filter(pk__in=names).update(
         reserved_nano_usd=F("reserved_nano_usd") - reserved,

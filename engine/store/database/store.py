@@ -170,7 +170,9 @@ class DjangoStore:
 
     def _book_now(self, bookings: tuple[Booking, ...]) -> list[NoMoney | None]:
         self._courtesy.wait()
-        return book(self._promises, bookings)
+        answers = book(self._promises, bookings)
+        self._pulse.schedule = self._promises.schedule
+        return answers
 
     def _commit(self, group: Group) -> None:
         try:

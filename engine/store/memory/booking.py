@@ -23,7 +23,9 @@ def reserve(
     if tables.token != token:
         raise Fenced(f"reservation by token {token}: the lease has moved on")
     run_cap = caps.run if tables.max_nano_usd is None else tables.max_nano_usd
-    refusal = tables.purses.promise(call, replace(caps, run=run_cap), run=tables.run)
+    refusal = tables.purses.promise(
+        call, replace(caps, run=run_cap), run=tables.run, schedule=tables.schedule
+    )
     if refusal is None:
         key = (call.turn, call.number)
         tables.turns.setdefault(turn.number, turn)
@@ -59,5 +61,5 @@ def pay(tables: Tables, call: CallRecord) -> bool:
     if key not in tables.reserved:
         return False
     del tables.reserved[key]
-    tables.purses.pay(call, cost=call.cost_nano_usd or 0, run=tables.run)
+    tables.purses.pay(call, cost=call.cost_nano_usd or 0, run=tables.run, schedule=tables.schedule)
     return True

@@ -131,6 +131,9 @@ class MemoryStore:
             max_nano_usd=tables.max_nano_usd,
             max_calls=tables.max_calls,
             day=None if self._day is None else tables.purses.day_money(self._day),
+            month=None
+            if self._day is None
+            else tables.purses.month_money(tables.schedule, self._day),
         )
 
     def _memory(self, agent: int, channel: int | None) -> str:

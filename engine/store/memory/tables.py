@@ -122,7 +122,7 @@ def _setter(table: dict[K, V], key: K, value: V) -> Callable[[], None]:
 class Tables:
     """One simulation. `token` and `commit_no` are its lease; `gate` its topology as it is now.
 
-    `purses` may be shared with other simulations, whose `run` has then another number; `reserved`
+    `purses` may be shared with other simulations, whose `run` has then another number; `schedule` asked for it; `reserved`
     are the keys of calls that left and are not settled.
 
     Indexes beside the rows: `places` (root, ordinal) → seq, `heights` root → last ordinal,
@@ -135,6 +135,7 @@ class Tables:
     gate: Gate
     purses: Purses = field(default_factory=Purses)
     run: int = 1
+    schedule: int | None = None
     token: int = 0
     commit_no: int = 0
     next_id: int = 1
