@@ -82,6 +82,7 @@ def fresh_world(simulation: Simulation, *, who: str) -> Simulation:
             RosterEntry(simulation=fresh, agent_id=agent)
             for agent in old.roster_entries.order_by("pk").values_list("agent_id", flat=True)
         )
+        old.schedules.update(simulation=fresh)
         save_house_rules(fresh, house_rules_of(old).text, who=who)
         _copy_channels(old, fresh, audit)
     return fresh

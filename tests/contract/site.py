@@ -15,10 +15,12 @@ from engine.models import (
     ChannelMember,
     LlmCall,
     Message,
+    Occasion,
     Proposal,
     Run,
     RunControl,
     RunLease,
+    RunSchedule,
     Simulation,
     Turn,
 )
@@ -82,6 +84,7 @@ class Site(Protocol):
     def wish(self, wish: Wish, *, max_calls: int | None = None) -> None: ...
     def set_day_cap(self, max_nano_usd: int | None) -> None: ...
     def raise_money(self, max_nano_usd: int) -> None: ...
+    def belong_to_a_schedule(self, month_nano_usd: int | None) -> None: ...
     def take_over(self) -> None:
         """Settle what died in flight, as whoever has fenced its driver does."""
 
@@ -140,6 +143,11 @@ class MemorySite:
 
     def raise_money(self, max_nano_usd: int) -> None:
         self.tables.max_nano_usd = max_nano_usd
+
+    def belong_to_a_schedule(self, month_nano_usd: int | None) -> None:
+        self.tables.schedule = 7
+        if month_nano_usd is not None:
+            self.tables.purses.month_caps[7] = month_nano_usd
 
     def take_over(self) -> None:
         booking.settle_the_dead(self.tables)
@@ -255,6 +263,23 @@ class DjangoSite:
 
     def raise_money(self, max_nano_usd: int) -> None:
         RunControl.objects.filter(run=self.run).update(max_nano_usd=max_nano_usd)
+
+    def belong_to_a_schedule(self, month_nano_usd: int | None) -> None:
+        schedule = RunSchedule.objects.create(
+            name="nights",
+            simulation=self.simulation,
+            time_zone="UTC",
+            first_date=groups.START.date(),
+            month_nano_usd=month_nano_usd,
+            settled_until=groups.START,
+        )
+        Occasion.objects.create(
+            schedule=schedule,
+            intended_at=groups.START,
+            decided_at=groups.START,
+            outcome=Occasion.Outcome.RUN,
+            run=self.run,
+        )
 
     def take_over(self) -> None:
         settle_the_dead(self.run.pk)

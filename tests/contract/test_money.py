@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.core.errors import Fenced
-from engine.core.money import Caps, DayMoney, NoMoney
+from engine.core.money import Caps, DayMoney, MonthMoney, NoMoney
 from tests.contract.groups import call, group, turn
 from tests.contract.site import commit, run
 
@@ -227,3 +227,31 @@ def test_beat_tells_the_money_of_the_day_once_something_is_paid_for(site: Site) 
     site.set_day_cap(100)
     assert reserve(store, paid(1, 30)) is None
     assert store.beat().day == DayMoney(day=MONDAY, spent=0, reserved=30, cap=100)
+
+
+def test_runs_of_a_schedule_share_the_money_of_a_month(site: Site) -> None:
+    site.belong_to_a_schedule(100)
+    store = site.open_store()
+    assert reserve(store, paid(1, 60)) is None
+    month = MonthMoney(month=date(2026, 3, 1), spent=0, reserved=60, cap=100)
+    assert reserve(store, paid(2, 41, on=TUESDAY)) == NoMoney(reason="month_cap", month=month)
+    assert site.day(TUESDAY).reserved == 0
+    assert reserve(store, paid(3, 100, on=date(2026, 4, 1))) is None
+    settle(store, cost(paid(1, 60), 30))
+    assert store.beat().month == replace(month, spent=30, reserved=0)
+    assert reserve(store, paid(4, 70)) is None
+    site.take_over()
+    assert store.beat().month == replace(month, spent=100, reserved=0)
+
+
+def test_run_without_a_schedule_has_no_money_of_a_month(site: Site) -> None:
+    store = site.open_store()
+    assert reserve(store, paid(1, 60)) is None
+    assert store.beat().month is None
+
+
+def test_schedule_without_a_cap_counts_its_month_all_the_same(site: Site) -> None:
+    site.belong_to_a_schedule(None)
+    store = site.open_store()
+    assert reserve(store, paid(1, 60)) is None
+    assert store.beat().month == MonthMoney(month=date(2026, 3, 1), reserved=60)
