@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.core.budget import Budget, Reservation, Spent
 from engine.core.config import RunConfig
-from engine.core.money import Caps, DayMoney, NoMoney
+from engine.core.money import Caps, DayMoney, MonthMoney, NoMoney
 from tests.core.facts import AT, agent, later
 
 
@@ -198,6 +198,20 @@ def test_money_that_other_runs_may_give_back_is_waited_for_a_while() -> None:
     assert not budget.waits_for_others(later(100))
 
 
+def test_spent_month_refuses_everybody_until_it_is_over() -> None:
+    budget = budget_of()
+    made = reserve(budget, 60)
+    assert isinstance(made, Reservation)
+    month = MonthMoney(month=TODAY.replace(day=1), spent=50, cap=100)
+    refused = budget.refused(made, NoMoney(reason="month_cap", month=month), AT)
+    assert refused == Spent(reason="month_cap", of_run=True)
+    assert budget.refusal(agent(1), AT, n_threads=0) == refused  # 60 more, and 50 are left
+    assert isinstance(reserve(budget, 50), Reservation)
+    budget.month = replace(month, spent=100)
+    assert budget.run_refusal(AT) == refused
+    assert budget.run_refusal(later(31 * 24 * 3600)) is None
+
+
 def test_own_money_benches_one_agent() -> None:
     budget = budget_of()
     spec = agent(1, max_nano_usd=100)
@@ -226,10 +240,12 @@ def test_own_cap_of_nothing_stops_no_free_call() -> None:
     assert budget.reserve(spec, AT, n_threads=0, nano_usd=1) == Spent(reason="own_money_cap")
 
 
-@pytest.mark.parametrize("capped", ["run", "agent", "day"])
+@pytest.mark.parametrize("capped", ["run", "agent", "day", "month"])
 def test_model_without_a_price_is_refused_where_money_counts(capped: str) -> None:
     budget = budget_of(**({"max_nano_usd": 100} if capped == "run" else {}))
     budget.day = day(0, cap=100 if capped == "day" else None)
+    if capped == "month":
+        budget.month = MonthMoney(month=TODAY.replace(day=1), cap=100)
     spec = agent(1, max_nano_usd=100 if capped == "agent" else None)
     assert budget.reserve(spec, AT, n_threads=0, nano_usd=None) == Spent(reason="unpriced")
     assert budget.refusal(spec, AT, n_threads=0) == Spent(reason="unpriced")

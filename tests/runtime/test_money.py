@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from engine.core.errors import TransientLlmError, UnusableAnswer
-from engine.core.prices import PriceTable
+from engine.core.prices import PriceTable, in_usd
 from engine.core.usage import Receipt, Usage
 from engine.money.table import shipped_prices
 from tests.paid_llm import PaidLlm
@@ -123,6 +123,36 @@ def test_raised_money_of_a_day_is_heard_by_a_run_that_waits() -> None:
 
     play(society, raise_it, llm=paid(), beat_seconds=0.5)
     assert 0 < spent(society) <= 7 * CENT
+
+
+def test_run_pauses_when_the_month_of_its_schedule_is_spent() -> None:
+    society = make_society(10)
+    society.tables.schedule, society.tables.purses.month_caps[7] = 7, 8 * CENT
+    played = play(society, concurrent_turns=5, llm=paid(), beat_seconds=0.5)
+    assert played.reason == "money_cap"
+    assert 0 < llm_of(played).billed_nano_usd <= 8 * CENT
+    month = society.tables.purses.month_money(7, society.starts_at.date())
+    assert month is not None
+    assert (month.spent, month.reserved) == (spent(society), 0)
+    assert played.ending.sentence == (
+        f"The runs of its schedule have spent or promised {in_usd(spent(society))} of the $0.0800 "
+        f"that they may in {society.starts_at:%Y-%m}: raise the money of a month on the page of "
+        "the schedule, or wait for the next, then resume it."
+    )
+
+
+def test_raised_money_of_a_month_is_heard_by_a_run_that_goes_on() -> None:
+    society = make_society(4)
+    purses = society.tables.purses
+    society.tables.schedule, purses.month_caps[7] = 7, 10 * CENT
+    purses.by_name[f"schedule 7 month {society.starts_at:%Y-%m}"].spent = 9 * CENT
+
+    async def raise_it(live: Live) -> None:
+        purses.month_caps[7] = 100 * CENT
+        await live.sleep(1)
+
+    play(society, raise_it, llm=paid(), beat_seconds=0.5)
+    assert spent(society) > 2 * CENT
 
 
 def test_promise_that_never_comes_back_is_waited_for_a_minute() -> None:
