@@ -12,6 +12,7 @@ from engine.admin.memories import MemoryAdmin
 from engine.admin.money import DayCapAdmin, ModelPriceAdmin
 from engine.admin.proposals import ProposalAdmin
 from engine.admin.runs import RunAdmin
+from engine.admin.schedules import RunScheduleAdmin
 from engine.admin.simulations import SimulationAdmin
 
 # The admin is the whole site: there is nothing else to view.
@@ -25,6 +26,7 @@ __all__ = [
     "ModelPriceAdmin",
     "ProposalAdmin",
     "RunAdmin",
+    "RunScheduleAdmin",
     "SimulationAdmin",
     "TurnAdmin",
 ]

@@ -70,6 +70,16 @@ def config_of(schedule: RunSchedule) -> RunConfig:
     return configured(schedule.simulation, {**schedule.asked, **caps})
 
 
+def check_schedule(schedule: RunSchedule, *, now: datetime) -> None:
+    """Raise RefusedSetting, in one sentence, for a schedule that cannot be followed."""
+    timetable_of(schedule)
+    config_of(schedule)
+    if schedule.enabled and next_due(schedule, after=now) is None:
+        raise RefusedSetting(
+            "It would never be due again: look at its days and dates, or switch it off."
+        )
+
+
 def next_due(schedule: RunSchedule, *, after: datetime) -> Due | None:
     return next(due_times(timetable_of(schedule), after=after), None)
 
@@ -97,14 +107,12 @@ def save_schedule(schedule: RunSchedule, *, who: str, now: datetime) -> None:
     """
     with transaction.atomic():
         stored = RunSchedule.objects.select_for_update().filter(pk=schedule.pk).first()
-        is_other = stored is None or any(
-            getattr(stored, name) != getattr(schedule, name) for name in _OF_TIME
+        is_same = stored is not None and all(
+            getattr(stored, name) == getattr(schedule, name) for name in _OF_TIME
         )
-        schedule.settled_until = now if is_other or stored is None else stored.settled_until
-        config_of(schedule)
+        schedule.settled_until = stored.settled_until if stored is not None and is_same else now
+        check_schedule(schedule, now=schedule.settled_until)
         due = next_due(schedule, after=schedule.settled_until)
-        if due is None and schedule.enabled and is_other:
-            raise RefusedSetting("It would never be due: look at its days and dates.")
         schedule.next_at = None if due is None else due.at
         schedule.problem = ""
         schedule.changed_by = who
