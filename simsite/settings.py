@@ -78,6 +78,7 @@ INSTALLED_APPS = [
     "whitenoise.runserver_nostatic",
     "django.contrib.staticfiles",
     "csp",
+    "django_q",
     "simsite",
     "cohorts",
     "engine",
@@ -139,6 +140,8 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
 else:
     DATABASES["default"] |= POSTGRESQL
     DATABASES["default"]["OPTIONS"] = POSTGRESQL_OPTIONS | DATABASES["default"].get("OPTIONS", {})
+
+Q_CLUSTER = {"name": "sim", "orm": "default", "timeout": 50, "retry": 60}
 
 STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"

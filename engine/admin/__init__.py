@@ -11,6 +11,7 @@ from engine.admin.history import LlmCallAdmin, MessageAdmin, TurnAdmin
 from engine.admin.memories import MemoryAdmin
 from engine.admin.money import DayCapAdmin, ModelPriceAdmin
 from engine.admin.proposals import ProposalAdmin
+from engine.admin.queue import OurScheduleAdmin
 from engine.admin.runs import RunAdmin
 from engine.admin.schedules import RunScheduleAdmin
 from engine.admin.simulations import SimulationAdmin
@@ -24,6 +25,7 @@ __all__ = [
     "MemoryAdmin",
     "MessageAdmin",
     "ModelPriceAdmin",
+    "OurScheduleAdmin",
     "ProposalAdmin",
     "RunAdmin",
     "RunScheduleAdmin",
