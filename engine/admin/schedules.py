@@ -189,7 +189,7 @@ class RunScheduleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         messages.info(request, f"{obj}: {told(obj)}")
 
     def delete_model(self, request: HttpRequest, obj: RunSchedule) -> None:
-        delete_schedule(obj)
+        delete_schedule(obj, who=person_of(request))
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
@@ -223,6 +223,7 @@ def _known_of(schedule: RunSchedule) -> dict[str, Any]:
         "said": told(schedule),
         "times_told": _times_told(schedule),
         "problem": schedule.problem,
+        "zone": schedule.time_zone,
         "is_off": not schedule.enabled,
         "occasions": occasions,
         "live": live,

@@ -54,7 +54,7 @@ class RunSchedule(models.Model):
     max_nano_usd = models.PositiveBigIntegerField(null=True, blank=True)
     month_nano_usd = models.PositiveBigIntegerField(null=True, blank=True)
     owner = models.CharField(max_length=150)
-    enabled = models.BooleanField(default=True)
+    enabled = models.BooleanField("switched on", default=True)
     settled_until = models.DateTimeField()
     next_at = models.DateTimeField(null=True, blank=True)
     problem = models.TextField(blank=True, default="")

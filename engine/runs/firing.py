@@ -8,20 +8,21 @@ left to him.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 
 from engine.core.days import local_day
 from engine.core.prices import in_usd
 from engine.core.settings import RefusedSetting
 from engine.core.timetable import due_times, newest_due
-from engine.models import Occasion, Run, RunControl, RunSchedule
+from engine.models import Occasion, Run, RunSchedule
 from engine.models.runs import LIVE
+from engine.runs.controls import stop
 from engine.runs.queue import request
 from engine.runs.refusals import RunRefused, check_priced
 from engine.runs.schedules import config_of, next_due, timetable_of
@@ -148,14 +149,9 @@ def _in_the_way(schedule: RunSchedule) -> str:
         return f"Run {waiting.pk} of this schedule waits already."
     if schedule.overlap == RunSchedule.Overlap.STOP:
         for run in own:
-            _ask_to_stop(run, schedule)
+            with suppress(RunRefused):  # it is over by now
+                stop(run, who=_who(schedule))
     return ""
-
-
-def _ask_to_stop(run: Run, schedule: RunSchedule) -> None:
-    RunControl.objects.filter(run=run).update(
-        wish=RunControl.Wish.STOP, asked_by=_who(schedule), asked_at=timezone.now()
-    )
 
 
 def _no_money(schedule: RunSchedule, now: datetime) -> str:

@@ -5,6 +5,7 @@ Whoever changes one holds its row, as whoever follows it does: neither sees the 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -16,8 +17,8 @@ from engine.core.timetable_texts import check_zone, due_in_words, in_words, read
 from engine.models import Purse, Run, RunSchedule
 from engine.models.runs import LIVE
 from engine.runs.asked import check_asked, configured
+from engine.runs.controls import stop
 from engine.runs.refusals import RunRefused
-from engine.runs.withdrawal import withdraw
 from engine.store.purses import month_purses
 
 if TYPE_CHECKING:
@@ -118,17 +119,17 @@ def save_schedule(schedule: RunSchedule, *, who: str, now: datetime) -> None:
         schedule.changed_by = who
         schedule.save()
         if not schedule.enabled:
-            withdraw(schedule, "Its schedule was switched off.")
+            _withdraw(schedule, "Its schedule was switched off.", who=who)
 
 
-def delete_schedule(schedule: RunSchedule) -> None:
+def delete_schedule(schedule: RunSchedule, *, who: str) -> None:
     """Delete a schedule with its occasions; runs that ended stay, those that wait are withdrawn.
 
     Raises RunRefused while one of its runs is live: its money of a month is counted here.
     """
     with transaction.atomic():
         RunSchedule.objects.select_for_update().get(pk=schedule.pk)
-        withdraw(schedule, "Its schedule was deleted.")
+        _withdraw(schedule, "Its schedule was deleted.", who=who)
         live = Run.objects.filter(occasion__schedule=schedule, status__in=LIVE).first()
         if live is not None:
             raise RunRefused(
@@ -137,3 +138,11 @@ def delete_schedule(schedule: RunSchedule) -> None:
             )
         Purse.objects.filter(name__startswith=month_purses(schedule.pk)).delete()
         schedule.delete()
+
+
+def _withdraw(schedule: RunSchedule, sentence: str, *, who: str) -> None:
+    """Stop what waits in the queue for a schedule; a driver that was quicker keeps its run."""
+    for run in Run.objects.filter(occasion__schedule=schedule, status=Run.Status.QUEUED):
+        with suppress(RunRefused):
+            stop(run, who=who)
+            Run.objects.filter(pk=run.pk).update(detail=sentence)

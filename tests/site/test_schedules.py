@@ -12,7 +12,7 @@ from django.core.management import call_command
 
 from engine.core.settings import RefusedSetting
 from engine.models import Occasion, Purse, Run, RunControl, RunSchedule, Simulation
-from engine.runs import RunRefused, firing, fresh_world
+from engine.runs import RunRefused, controls, firing, fresh_world, schedules
 from engine.runs.firing import fire_due
 from engine.runs.schedules import delete_schedule, save_schedule, told, told_times
 from tests.site.schedule_rows import EVENING, NINE, make_schedule, schedule_row
@@ -310,6 +310,23 @@ def test_schedule_that_is_switched_off_takes_back_what_waits() -> None:
     assert decided(NINE + 2 * DAY) == [("run", "")]
 
 
+def test_run_that_begins_while_its_schedule_is_switched_off_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    schedule = make_schedule()
+    fire_due(NINE)
+    stop = controls.stop
+
+    def too_late(run: Run, *, who: str) -> str:
+        Run.objects.update(status="running")
+        return stop(run, who=who)
+
+    monkeypatch.setattr(schedules, "stop", too_late)
+    schedule.enabled = False
+    save_schedule(schedule, who="bob", now=NINE)
+    assert (Run.objects.get().status, Run.objects.get().detail) == ("running", "")
+
+
 def test_run_that_has_begun_goes_on_when_its_schedule_is_switched_off() -> None:
     schedule = make_schedule()
     fire_due(NINE)
@@ -323,7 +340,7 @@ def test_deleted_schedule_leaves_no_orphan() -> None:
     schedule = make_schedule()
     Purse.objects.create(name=f"schedule {schedule.pk} month 2026-12")
     fire_due(NINE)
-    delete_schedule(schedule)
+    delete_schedule(schedule, who="bob")
     run = Run.objects.get()
     assert (run.status, run.detail) == ("stopped", "Its schedule was deleted.")
     assert not Occasion.objects.exists()
@@ -336,7 +353,7 @@ def test_schedule_with_a_live_run_is_not_deleted() -> None:
     fire_due(NINE)
     Run.objects.update(status="paused")
     with pytest.raises(RunRefused, match=r"Run \d+ of mornings is paused: stop it, or wait"):
-        delete_schedule(schedule)
+        delete_schedule(schedule, who="bob")
     assert (RunSchedule.objects.count(), Occasion.objects.count()) == (1, 1)
 
 
