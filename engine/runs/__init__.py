@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from engine.runs.drive import Driven, EndUnwritten, Observer, drive
 from engine.runs.forecasts import Forecast, forecast
+from engine.runs.pick_up import pick_up
 from engine.runs.pruning import prune_texts
+from engine.runs.queue import request
+from engine.runs.reaper import send_overdue
 from engine.runs.refusals import RunIsLive, RunRefused
 from engine.runs.replays import replayed
 from engine.runs.report import report
@@ -26,8 +29,11 @@ __all__ = [
     "drive",
     "forecast",
     "fresh_world",
+    "pick_up",
     "prune_texts",
     "replayed",
     "report",
+    "request",
     "resume",
+    "send_overdue",
 ]
