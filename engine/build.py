@@ -171,6 +171,7 @@ def build(
             renew_seconds=settings.SIM_LEASE_RENEW_SECONDS,
             taken_at=taken_at,
             patience_seconds=PATIENCE_LEASES * settings.SIM_LEASE_SECONDS,
+            max_calls_in_flight=settings.SIM_MAX_CALLS_IN_FLIGHT,
         ),
         loop_factory=VirtualLoop if virtual else asyncio.new_event_loop,
     )

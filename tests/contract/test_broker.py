@@ -12,8 +12,8 @@ from django.utils import timezone
 from django_q.conf import Conf
 from django_q.models import OrmQ
 
+from engine import runs
 from engine.tasks import broker as brokers
-from engine.tasks import renewal
 from engine.tasks.broker import FairBroker, RunBroker
 from engine.tasks.renewal import Renewals
 from tests.doors import wait_until
@@ -41,7 +41,7 @@ def taken(broker: FairBroker) -> str | None:
 def is_locked(payload: str) -> bool:
     lock = OrmQ.objects.get(payload=payload).lock
     assert lock is not None
-    return lock > timezone.now()
+    return bool(lock > timezone.now())
 
 
 def move_lock(payload: str, *, seconds: float) -> None:
@@ -69,14 +69,18 @@ def test_message_that_another_cluster_takes_at_this_moment_is_left_to_it(
     put("a")
     broker = FairBroker("sim")
     rows = broker._rows
+    n_looks = 0
 
     def taken_meanwhile() -> Any:
-        found = rows()
-        monkeypatch.setattr(broker, "_rows", lambda: (move_lock("a", seconds=9), found)[1])
-        return found
+        nonlocal n_looks
+        n_looks += 1
+        if n_looks == 2:
+            move_lock("a", seconds=9)
+        return rows()
 
     monkeypatch.setattr(broker, "_rows", taken_meanwhile)
     assert taken(broker) is None
+    assert n_looks == 2
 
 
 def test_message_of_a_worker_that_died_is_seen_again() -> None:
@@ -124,7 +128,7 @@ def test_database_that_is_away_is_asked_again(
 
 
 def test_broker_of_runs_looks_for_what_is_overdue_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(brokers.runs, "send_overdue", lambda: put("a", key="runs"))
+    monkeypatch.setattr(runs, "send_overdue", lambda: put("a", key="runs"))
     assert taken(RunBroker("runs")) == "a"
 
 
@@ -158,10 +162,10 @@ def test_renewal_outlasts_a_database_that_is_away(
     class Away:
         def filter(self, **_: object) -> Any:
             away.set()
-            monkeypatch.setattr(renewal.OrmQ, "objects", objects)
+            monkeypatch.setattr(OrmQ, "objects", objects)
             raise OperationalError("the server is away")
 
-    monkeypatch.setattr(renewal.OrmQ, "objects", Away())
+    monkeypatch.setattr(OrmQ, "objects", Away())
     renewals = Renewals()
     renewals.begin(objects.get().pk, seconds=0.3)
     assert away.wait(30)

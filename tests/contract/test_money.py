@@ -227,3 +227,18 @@ def test_beat_tells_the_money_of_the_day_once_something_is_paid_for(site: Site) 
     site.set_day_cap(100)
     assert reserve(store, paid(1, 30)) is None
     assert store.beat().day == DayMoney(day=MONDAY, spent=0, reserved=30, cap=100)
+
+
+def test_as_many_calls_are_on_their_way_as_may(site: Site) -> None:
+    """Whatever they cost; one that is back makes place for another."""
+    site.set_max_in_flight(2)
+    store = site.open_store()
+    first = paid(1, 60)
+    assert [reserve(store, first), reserve(store, paid(2, 0))] == [None, None]
+    crowded = NoMoney(reason="too_many_calls")
+    assert reserve(store, paid(3, 10)) == crowded
+    assert site.day(MONDAY).reserved == 60
+    assert set(site.calls()) == {(1, 1), (1, 2)}
+    settled = replace(first, cost_nano_usd=5)
+    commit(store, group(1, turns=[turn(1)], calls=[settled]))
+    assert [reserve(store, paid(3, 10)), reserve(store, paid(4, 10))] == [None, crowded]

@@ -21,7 +21,7 @@ from engine.tasks import drive_run
 from tests.doors import driver_elsewhere, make_agent, make_world, runsim
 
 if TYPE_CHECKING:
-    from pytest_django.fixtures import SettingsWrapper
+    from pytest_django.fixtures import Settings
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -244,7 +244,7 @@ def test_of_two_who_look_at_once_one_sends(monkeypatch: pytest.MonkeyPatch) -> N
     assert queue.runs_in_queue() == {run.pk}
 
 
-def test_as_many_runs_go_on_as_may(settings: SettingsWrapper) -> None:
+def test_as_many_runs_go_on_as_may(settings: Settings) -> None:
     settings.SIM_MAX_RUNS = 1
     other, run = requested("other"), requested()
     OrmQ.objects.all().delete()
@@ -261,7 +261,7 @@ def test_as_many_runs_go_on_as_may(settings: SettingsWrapper) -> None:
     assert drive_run(run.pk) == "idle"
 
 
-def test_as_many_runs_go_on_as_may_on_this_host(settings: SettingsWrapper) -> None:
+def test_as_many_runs_go_on_as_may_on_this_host(settings: Settings) -> None:
     """A run of another host is not counted."""
     settings.SIM_MAX_RUNS_PER_HOST = 1
     far, near, run = requested("far"), requested("near"), requested()
