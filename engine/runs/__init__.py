@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine.runs.controls import drain, pause, resume_by_worker, stop
 from engine.runs.drive import Driven, EndUnwritten, Observer, drive
 from engine.runs.forecasts import Forecast, forecast
 from engine.runs.pick_up import pick_up
@@ -12,6 +13,7 @@ from engine.runs.refusals import RunIsLive, RunRefused
 from engine.runs.replays import replayed
 from engine.runs.report import report
 from engine.runs.start import Begun, begin, resume
+from engine.runs.states import RunState, State, state_of
 from engine.runs.stops import Stops
 from engine.runs.world import begin_named, fresh_world
 
@@ -23,17 +25,24 @@ __all__ = [
     "Observer",
     "RunIsLive",
     "RunRefused",
+    "RunState",
+    "State",
     "Stops",
     "begin",
     "begin_named",
+    "drain",
     "drive",
     "forecast",
     "fresh_world",
+    "pause",
     "pick_up",
     "prune_texts",
     "replayed",
     "report",
     "request",
     "resume",
+    "resume_by_worker",
     "send_overdue",
+    "state_of",
+    "stop",
 ]

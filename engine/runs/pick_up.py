@@ -12,7 +12,7 @@ from django.utils import timezone
 from engine.core.config import RunConfig
 from engine.core.settings import RefusedSetting
 from engine.loop.ending import Ending, EndReason
-from engine.models import Run, Ticket
+from engine.models import Run, RunControl, Ticket
 from engine.models.runs import LIVE
 from engine.runs.end import end_undriven, first_moment, settle_turns_and_calls
 from engine.runs.refusals import RunIsLive, RunRefused, check_priced
@@ -45,9 +45,15 @@ MAX_TAKEOVERS = 3
 #: What is left of a time limit that is over, in minutes: enough to end for that reason.
 NO_MINUTES = 0.001
 
-_DIED_STOPPING = Ending(
-    reason=EndReason.STOPPED, sentence="Its driver died while its last turns finished."
-)
+#: What a run comes to whose driver died before it could do what was asked of it.
+_ENDINGS = {
+    RunControl.Wish.STOP: Ending(
+        reason=EndReason.STOPPED, sentence="Its driver died before it stopped."
+    ),
+    RunControl.Wish.PAUSE: Ending(
+        reason=EndReason.PAUSE_REQUESTED, sentence="Its driver died before it paused."
+    ),
+}
 _DIED_TOO_OFTEN = Ending(
     reason=EndReason.INTERRUPTED,
     sentence=f"Its driver died, and so had {MAX_TAKEOVERS} before it.",
@@ -133,13 +139,21 @@ def _take_over(run: Run) -> Begun | None:
     lease = lease_of_now(simulation)
     if is_driven(simulation.pk, lease):
         return None
+    ending = _ending_without_driver(run)
+    if ending is None:
+        return _go_on(run, lease)
+    end_undriven(run, lease, ending)
+    return None
+
+
+def _ending_without_driver(run: Run) -> Ending | None:
+    """Return how a run ends, or pauses, with which nobody is to go on."""
+    wish = RunControl.objects.values_list("wish", flat=True).get(run=run)
     if run.status == Run.Status.STOPPING:
-        end_undriven(run, lease, _DIED_STOPPING)
-        return None
-    if run.takeovers >= MAX_TAKEOVERS:
-        end_undriven(run, lease, _DIED_TOO_OFTEN)
-        return None
-    return _go_on(run, lease)
+        wish = RunControl.Wish.STOP
+    if wish not in _ENDINGS and run.takeovers >= MAX_TAKEOVERS:
+        return _DIED_TOO_OFTEN
+    return _ENDINGS.get(RunControl.Wish(wish))
 
 
 def _go_on(run: Run, lease: LeaseState) -> Begun:
