@@ -96,6 +96,7 @@ def test_queued_run_is_stopped_at_once(run: Run) -> None:
     assert said("stop", run) == f"Run {run.pk} had not begun: it is stopped."
     assert status(run) == ("stopped", "stopped")
     assert run.finished_at is not None
+    assert run.summary is not None
     assert run.summary["turns"] == 0
     assert drive_run(run.pk) == "nothing to do"
     assert refused("stop", run).endswith(f"Run {run.pk} is stopped already.")

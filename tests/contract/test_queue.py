@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from django.db import connection, transaction
 from django.utils import timezone
 from django_q.models import OrmQ
 
@@ -17,8 +19,10 @@ from engine.models import LlmCall, Run, RunControl, Simulation, Ticket, Turn
 from engine.runs import queue, reaper
 from engine.runs.end import end
 from engine.runs.progress import Silence
+from engine.store.database import one_start_at_once, read_lease, take_lease
 from engine.tasks import drive_run
-from tests.doors import driver_elsewhere, make_agent, make_world, runsim
+from tests.contract.test_money_waits import somebody_waits
+from tests.doors import driver_elsewhere, make_agent, make_world, runsim, wait_until
 
 if TYPE_CHECKING:
     from pytest_django.fixtures import Settings
@@ -72,6 +76,19 @@ def test_run_that_could_never_begin_is_not_requested() -> None:
     with pytest.raises(RefusedSetting, match="SIM_ANTHROPIC_API_KEY is not set"):
         requested(config=RunConfig(llm="anthropic", small_model="s", large_model="l"))
     assert (Run.objects.count(), OrmQ.objects.count()) == (0, 0)
+
+
+def test_run_whose_message_cannot_be_sent_is_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: int) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr(queue, "send", fails)
+    with pytest.raises(OSError, match="no room"):
+        requested()
+    assert (Run.objects.count(), Ticket.objects.count()) == (0, 0)
+    monkeypatch.undo()
+    requested()
+    assert (Run.objects.count(), Ticket.objects.count()) == (1, 1)
 
 
 def test_message_drives_the_run_to_its_end_and_a_second_one_does_nothing() -> None:
@@ -276,6 +293,34 @@ def test_as_many_runs_go_on_as_may_on_this_host(settings: Settings) -> None:
         )
         assert runs.drive(begun, Silence()).ending.reason == "idle"
         assert drive_run(run.pk) == "idle"
+
+
+def test_two_who_start_at_once_count_one_after_the_other(settings: Settings) -> None:
+    """The other's start is not committed yet when ours looks; it is waited for."""
+    settings.SIM_MAX_RUNS = 1
+    other, run = requested("other"), requested()
+    known = read_lease(other.simulation_id).token
+    with transaction.atomic():
+        one_start_at_once()
+        starting = threading.Thread(target=pick_up_and_close, args=(run,))
+        starting.start()
+        wait_until(somebody_waits)
+        assert take_lease(
+            other.simulation_id, other.pk, known_token=known, owner="elsewhere:7", seconds=60
+        )
+    starting.join()
+    assert status(run)[0] == "queued"
+    assert "SIM_MAX_RUNS is 1" in waits_for(run)
+
+
+def pick_up_and_close(run: Run) -> None:
+    """Pick a run up on a thread of its own."""
+    try:
+        begun = runs.pick_up(run.pk)
+        if begun is not None:
+            begun.liveness.release()
+    finally:
+        connection.close()
 
 
 def test_run_that_cannot_begin_any_more_fails_with_the_sentence() -> None:
