@@ -130,6 +130,13 @@ def test_paused_run_goes_on_in_a_worker(run: Run) -> None:
     driver.liveness.release()
 
 
+def test_paused_run_is_left_alone_by_messages_that_come_late(run: Run) -> None:
+    paused(run)
+    assert runs.send_overdue() == 0
+    assert drive_run(run.pk) == "nothing to do"
+    assert status(run)[0] == "paused"
+
+
 def test_paused_run_that_was_to_go_on_stays_paused(run: Run) -> None:
     paused(run)
     said("resume", run)

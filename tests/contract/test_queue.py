@@ -125,9 +125,11 @@ def test_dead_drivers_run_goes_on_as_the_same_run_and_the_dead_one_stores_nothin
         waited_seconds=0.0,
         outcome="running",
     )
-    assert drive_run(run.pk) == "idle"
-    assert status(run) == ("completed", "idle", 1)
+    begun = runs.pick_up(run.pk)
+    assert begun is not None
     assert Turn.objects.get(number=1).outcome == "interrupted"
+    assert runs.drive(begun, Silence()).ending.reason == "idle"
+    assert status(run) == ("completed", "idle", 1)
     assert Turn.objects.filter(run=run).count() > 1
     stopped = Ending(reason=EndReason.STOPPED)
     assert not end(run.pk, token=token, ending=stopped, figures=None, at=timezone.now())
