@@ -173,7 +173,6 @@ Q_CLUSTER = {
         "runs": {
             "workers": SIM_MAX_RUNS_PER_HOST,
             "broker_class": "engine.tasks.broker.RunBroker",
-            "poll": 0.5,
             "timeout": RUN_RETRY_SECONDS,
             "retry": RUN_RETRY_SECONDS,
             "scheduler": False,

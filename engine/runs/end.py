@@ -84,7 +84,9 @@ def mark_stopping(run_id: int, *, token: int, n_turns: int) -> None:
         simulation__lease__run=run_id,
         simulation__lease__token=token,
     ).update(status=Run.Status.STOPPING)
-    RunLease.objects.filter(run=run_id, token=token).update(counters={TURNS_IN_FLIGHT: n_turns})
+    # Not once it is given back: a beat that hung would write over the counters of the end.
+    held = RunLease.objects.filter(run=run_id, token=token).exclude(owner="")
+    held.update(counters={TURNS_IN_FLIGHT: n_turns})
 
 
 def end_undriven(

@@ -16,7 +16,7 @@ from engine.models import Run, RunControl, RunLease, Ticket
 from engine.runs import controls
 from engine.runs.end import end, mark_stopping
 from engine.runs.progress import Silence
-from engine.store.database import read_lease
+from engine.store.database import give_back_lease, read_lease
 from engine.tasks import drive_run
 from tests.doors import command, driver_elsewhere, make_world
 
@@ -289,8 +289,11 @@ def test_run_that_is_paused_or_over_says_why(run: Run) -> None:
     assert told == f"Run {run.pk} of main: stopped. It is over: stopped. Taken over 2 times.\n"
 
 
-def test_driver_says_how_many_turns_it_still_has(run: Run) -> None:
+def test_late_beat_writes_over_no_counters(run: Run) -> None:
     driver = begun(run)
     mark_stopping(run.pk, token=driver.token + 1, n_turns=9)
+    assert RunLease.objects.get().counters == {}
+    give_back_lease(run.simulation_id, token=driver.token)
+    mark_stopping(run.pk, token=driver.token, n_turns=9)
     assert RunLease.objects.get().counters == {}
     driver.liveness.release()

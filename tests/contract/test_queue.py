@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,6 +27,9 @@ from tests.doors import driver_elsewhere, make_agent, make_world, runsim, wait_u
 
 if TYPE_CHECKING:
     from pytest_django.fixtures import Settings
+
+#: `engine.runs` has a function of the same name.
+pick_up = import_module("engine.runs.pick_up")
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -341,3 +345,20 @@ def test_dead_run_that_this_host_cannot_drive_stays_for_another() -> None:
     assert drive_run(run.pk) == "nothing to do"
     assert status(run) == ("running", "", 0)
     assert waits_for(run).startswith("Run 99 asked no model")
+
+
+def test_of_two_workers_that_begin_with_a_run_at_once_one_has_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was queued when this one looked, and is not when it writes."""
+    run = requested()
+    late = Run.objects.get(pk=run.pk)
+    Run.objects.update(takeovers=1)
+    with pytest.raises(runs.RunIsLive):
+        pick_up._begin_queued(late)
+    assert read_lease(run.simulation_id).token == 0
+    monkeypatch.setattr(pick_up, "_pick_up", lambda _: pick_up._begin_queued(late))
+    assert runs.pick_up(run.pk) is None
+    assert Ticket.objects.get(run=run).sent_at is None
+    monkeypatch.undo()
+    assert drive_run(run.pk) == "idle"
