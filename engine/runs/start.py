@@ -136,11 +136,7 @@ def resume(
     raised = {"max_calls": max_calls, "max_nano_usd": max_nano_usd}
     raised = {name: cap for name, cap in raised.items() if cap is not None}
     with coming_alive(simulation, lease) as liveness:
-        if by_worker:
-            check_room(simulation)
-            ticket_used(run)
-        else:
-            Ticket.objects.filter(run=run).delete()
+        _admit(run, by_worker=by_worker)
         token = take(run, lease)
         RunControl.objects.filter(run=run).update(wish=RunControl.Wish.RUN, **raised)
         config = with_raised_caps(run)
@@ -156,6 +152,15 @@ def resume(
         starts_at=starts_at,
         spent=spent_until_now(run),
     )
+
+
+def _admit(run: Run, *, by_worker: bool) -> None:
+    """Count the run of a worker among those that may go on; take a terminal's from the workers."""
+    if by_worker:
+        check_room(run.simulation)
+        ticket_used(run)
+    else:
+        Ticket.objects.filter(run=run).delete()
 
 
 def ticket_used(run: Run) -> None:
