@@ -16,7 +16,7 @@ INSTALL := $(PYTHON) -m pip --python $(PY) install --quiet --disable-pip-version
 PYTEST := $(PY) -m pytest $(PYTEST_ARGS)
 TWICE := -n $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 PYTEST_SERVER := $(PY) -m tests.postgres --hasty -- $(PYTEST) $(if $(filter file,$(origin PYTEST_ARGS)),$(TWICE))
-LONG := tests/contract/test_live_cohorts.py tests/contract/test_money_processes.py tests/backends/test_anthropic_money.py tests/faults
+LONG := tests/contract/test_live_cohorts.py tests/contract/test_money_processes.py tests/backends/test_anthropic_money.py tests/faults tests/clusters
 COVERED := --cov --cov-report= --cov-fail-under=0
 
 # Python is started hundreds of times: what it compiles is kept, whatever the shell says.

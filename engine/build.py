@@ -100,6 +100,13 @@ def reader_of(simulation_id: int, policy: str) -> DjangoStore:
 
 def make_ready(config: RunConfig) -> None:
     """Get ready what takes long, before a lease is taken; `RefusedSetting` says what is missing."""
+    check_ready(config)
+    if config.llm == "anthropic":
+        AnthropicLlm.load()
+
+
+def check_ready(config: RunConfig) -> None:
+    """Raise `RefusedSetting` for what a run would lack; nothing is loaded for it."""
     if config.llm.startswith(REPLAY):
         _check_recording(replayed_run(config.llm))
     if config.llm != "anthropic":
@@ -111,7 +118,6 @@ def make_ready(config: RunConfig) -> None:
         )
     if config.clock == "virtual":
         raise RefusedSetting("A model takes real time: leave out --clock virtual.")
-    AnthropicLlm.load()
 
 
 def replayed_run(llm: str) -> int:
@@ -165,6 +171,7 @@ def build(
             renew_seconds=settings.SIM_LEASE_RENEW_SECONDS,
             taken_at=taken_at,
             patience_seconds=PATIENCE_LEASES * settings.SIM_LEASE_SECONDS,
+            max_calls_in_flight=settings.SIM_MAX_CALLS_IN_FLIGHT,
         ),
         loop_factory=VirtualLoop if virtual else asyncio.new_event_loop,
     )

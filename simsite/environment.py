@@ -71,6 +71,15 @@ class Environment:
             )
         return value
 
+    def count(self, name: str, *, default: int) -> int:
+        """A whole number above 0."""
+        text = self.text(name) or str(default)
+        if not (text.isascii() and text.isdigit() and 0 < int(text) < 10**9):
+            raise RefusedEnvironment(
+                f"{name} is {text!r}: write a whole number above 0, for example {default}."
+            )
+        return int(text)
+
     def choice(self, name: str, *, default: str, choices: Collection[str]) -> str:
         """One of the words that are possible."""
         word = self.text(name, default)

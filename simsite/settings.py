@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from math import ceil
 from pathlib import Path
 
 from csp.constants import NONE, SELF
@@ -27,6 +28,9 @@ SIM_NAMES = (
     "SIM_LEASE_RENEW_SECONDS",
     "SIM_LEASE_SECONDS",
     "SIM_LLM",
+    "SIM_MAX_CALLS_IN_FLIGHT",
+    "SIM_MAX_RUNS",
+    "SIM_MAX_RUNS_PER_HOST",
     "SIM_PULSE_SECONDS",
     "SIM_RECORD_CALLS",
 )
@@ -62,6 +66,9 @@ SIM_RECORD_CALLS = env.flag("SIM_RECORD_CALLS", default=True)
 SIM_LEASE_SECONDS = env.seconds("SIM_LEASE_SECONDS", default=30.0)
 SIM_LEASE_RENEW_SECONDS = env.seconds("SIM_LEASE_RENEW_SECONDS", default=5.0)
 SIM_PULSE_SECONDS = env.seconds("SIM_PULSE_SECONDS", default=0.5)
+SIM_MAX_RUNS_PER_HOST = env.count("SIM_MAX_RUNS_PER_HOST", default=2)
+SIM_MAX_RUNS = env.count("SIM_MAX_RUNS", default=20)
+SIM_MAX_CALLS_IN_FLIGHT = env.count("SIM_MAX_CALLS_IN_FLIGHT", default=100)
 
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 TIME_ZONE = env.time_zone("TIME_ZONE", default="UTC")
@@ -141,7 +148,37 @@ else:
     DATABASES["default"] |= POSTGRESQL
     DATABASES["default"]["OPTIONS"] = POSTGRESQL_OPTIONS | DATABASES["default"].get("OPTIONS", {})
 
-Q_CLUSTER = {"name": "sim", "orm": "default", "timeout": 50, "retry": 60}
+# Short jobs and runs have a queue each. What a message may take is bounded for short jobs only: a
+# run's own message says that it is not. A message whose worker died is seen again after `retry`
+# seconds (see engine.tasks.broker); `timeout` is never above it, or django-q2 warns at each start.
+RUN_RETRY_SECONDS = max(2, ceil(SIM_LEASE_SECONDS / 2))
+Q_CLUSTER = {
+    "name": "sim",
+    "label": "Task queue",
+    "orm": "default",
+    "broker_class": "engine.tasks.broker.FairBroker",
+    "workers": 2,
+    "queue_limit": 1,
+    "bulk": 1,
+    "poll": 1,
+    "guard_cycle": 0.5,
+    "recycle": 50,
+    "timeout": 60,
+    "retry": 60,
+    "ack_failures": True,
+    "max_attempts": 1,
+    "catch_up": False,
+    "save_limit": 250,
+    "ALT_CLUSTERS": {
+        "runs": {
+            "workers": SIM_MAX_RUNS_PER_HOST,
+            "broker_class": "engine.tasks.broker.RunBroker",
+            "timeout": RUN_RETRY_SECONDS,
+            "retry": RUN_RETRY_SECONDS,
+            "scheduler": False,
+        }
+    },
+}
 
 STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
@@ -187,6 +224,8 @@ LOGGING = {
     "loggers": {
         "cohorts": {"level": "INFO"},
         "engine": {"level": "INFO"},
+        # It tells of each message; what went wrong is enough. It has no handler of its own then.
+        "django-q": {"handlers": [], "level": "WARNING", "propagate": True},
         # Django gives these a console handler of its own while DEBUG is on: one line is enough.
         "django": {"handlers": [], "level": "INFO"},
         "django.server": {"handlers": [], "level": "INFO", "propagate": True},

@@ -24,14 +24,13 @@ def keep_the_newest(request: LlmRequest) -> Decision:
     return Chosen(seqs=tuple(post.seq for post in request.context.posts[-request.context.n_keep :]))
 
 
-def main(words: list[str]) -> None:
-    """Run the command with the scripted model in the place of the offline one."""
+def set_up() -> None:
+    """Set Django up, with the scripted model in the place of the offline one."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "simsite.settings")
     django.setup()
     # Only now can models be imported.
     from engine import build  # noqa: PLC0415
     from engine.core.door import notices  # noqa: PLC0415
-    from engine.management.commands.runsim import Command  # noqa: PLC0415
     from tests.runtime.scripted_llm import ScriptedLlm, by_phase, eager  # noqa: PLC0415
 
     def eager_llm(_seed: int, clock: Clock, *, latency_seconds: float) -> ScriptedLlm:
@@ -41,6 +40,13 @@ def main(words: list[str]) -> None:
     # One refused draft would keep an agent quiet for longer than the test lasts.
     vars(notices)["SKIP_SECONDS"] = ANSWER_SECONDS
     vars(build)["OfflineLlm"] = eager_llm
+
+
+def main(words: list[str]) -> None:
+    """Run the command."""
+    set_up()
+    from engine.management.commands.runsim import Command  # noqa: PLC0415
+
     Command().run_from_argv(["manage.py", "runsim", "--skip-checks", *words])
 
 

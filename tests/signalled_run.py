@@ -24,7 +24,7 @@ def main(number: signal.Signals, moment: str, words: list[str]) -> None:
     from engine.store.database import DjangoStore  # noqa: PLC0415
 
     places = {
-        "begin": (import_module("engine.runs.start"), "_take"),
+        "begin": (import_module("engine.runs.start"), "take"),
         "begun": (runs, "begin_named"),
         "build": (import_module("engine.runs.drive"), "build"),
         "load": (DjangoStore, "load"),

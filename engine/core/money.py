@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from datetime import date
 
 
+#: Why a call may not leave yet: as many are on their way, of all runs, as may.
+TOO_MANY_CALLS = "too_many_calls"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shared:
     """What runs have spent and promised together, in nano-USD; `cap` None is no limit."""
@@ -53,7 +57,7 @@ class Caps:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoMoney:
     """A cap that forbids a call: `money_cap`, `own_money_cap`, `day_cap` with the day's money, or
-    `month_cap` with the month's."""
+    `month_cap` with the month's, or `TOO_MANY_CALLS`, which passes."""
 
     reason: str
     day: DayMoney | None = None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from engine.core.effects import TurnOutcome, TurnRecord
 from engine.core.errors import Fenced, PermanentLlmError, StoreLost
 from engine.phases.scene import Scene
-from engine.turn.calls import Backoff, BudgetSpent, Line, TurnCalls
+from engine.turn.calls import Backoff, BudgetSpent, TurnCalls
 from engine.turn.log import Door, TurnLog
 from engine.turn.run import run_turn
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from engine.core.world import World
     from engine.ports.clock import Clock
     from engine.ports.store import Store
+    from engine.turn.line import Line
 
 log = logging.getLogger(__name__)
 

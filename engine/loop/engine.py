@@ -37,7 +37,7 @@ from engine.loop.outside import Outside
 from engine.loop.rebuild import world_from
 from engine.loop.tally import Tally
 from engine.loop.watch import JUDGED_AT_ONCE, Watch
-from engine.turn.calls import Line
+from engine.turn.line import Line
 from engine.turn.trust import Trust
 
 if TYPE_CHECKING:

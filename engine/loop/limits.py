@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engine.core.participation import Rules
     from engine.core.scheduler import Scheduler
     from engine.core.world import World
-    from engine.turn.calls import Line
+    from engine.turn.line import Line
 
 #: Why an agent is out for the rest of its run.
 BENCHED = frozenset({"own_call_cap", "own_money_cap", "unpriced"})

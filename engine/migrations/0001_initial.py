@@ -214,7 +214,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'verbose_name': 'LLM call',
-                'indexes': [models.Index(fields=['run', 'started_at'], name='llm_call_recent')],
+                'indexes': [models.Index(fields=['run', 'started_at'], name='llm_call_recent'), models.Index(condition=models.Q(('state', 'reserved')), fields=['run'], name='llm_call_in_flight')],
                 'constraints': [models.UniqueConstraint(fields=('run', 'turn', 'number'), name='llm_call_number_unique')],
             },
         ),
@@ -460,6 +460,14 @@ class Migration(migrations.Migration):
                 ('spent_nano_usd', models.PositiveBigIntegerField(default=0)),
                 ('reserved_nano_usd', models.PositiveBigIntegerField(default=0)),
                 ('run', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='purses', to='engine.run')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='Ticket',
+            fields=[
+                ('run', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='ticket', serialize=False, to='engine.run')),
+                ('sent_at', models.DateTimeField(blank=True, null=True)),
+                ('waits_for', models.TextField(blank=True, default='')),
             ],
         ),
         migrations.AddField(

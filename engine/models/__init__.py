@@ -24,6 +24,7 @@ from engine.models.simulation import (
     Subscription,
 )
 from engine.models.threads import Decision, Proposal, Thread
+from engine.models.tickets import Ticket
 
 __all__ = [
     "AgentState",
@@ -50,6 +51,7 @@ __all__ = [
     "Simulation",
     "Subscription",
     "Thread",
+    "Ticket",
     "TopologySnapshot",
     "Turn",
 ]

@@ -196,7 +196,11 @@ class LlmCall(models.Model):
             models.UniqueConstraint(fields=["run", "turn", "number"], name="llm_call_number_unique")
         ]
         # A driver that takes over reads the calls of the last ten minutes.
-        indexes: ClassVar = [models.Index(fields=["run", "started_at"], name="llm_call_recent")]
+        # Those in flight, of all runs, are counted before each that costs money.
+        indexes: ClassVar = [
+            models.Index(fields=["run", "started_at"], name="llm_call_recent"),
+            models.Index(fields=["run"], condition=Q(state="reserved"), name="llm_call_in_flight"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.phase} call {self.number} of turn {self.turn}"

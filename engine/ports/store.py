@@ -180,7 +180,8 @@ class Store(Protocol):
         """Store a call as reserved, with its turn if that is not stored yet, before it leaves.
 
         Its estimate is promised under the caps of the run, the agent and the day, each compared by
-        the statement that promises; or the cap is returned that forbids it, and nothing is stored.
+        the statement that promises, and the calls of all runs on their way are counted; or the cap
+        is returned that forbids it, and nothing is stored.
         Raises `Fenced` or `Unanswered`. If the waiter is cancelled nothing stays promised.
         """
         ...

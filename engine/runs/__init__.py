@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from engine.runs.asked import check_asked, configured
+from engine.runs.controls import drain, pause, resume_by_worker, stop
 from engine.runs.drive import Driven, EndUnwritten, Observer, drive
+from engine.runs.firing import fire_due
 from engine.runs.forecasts import Forecast, forecast
+from engine.runs.pick_up import pick_up
 from engine.runs.pruning import prune_texts
+from engine.runs.queue import request
+from engine.runs.reaper import send_overdue
 from engine.runs.refusals import RunIsLive, RunRefused
 from engine.runs.replays import replayed
 from engine.runs.report import report
 from engine.runs.start import Begun, begin, resume
+from engine.runs.states import RunState, State, state_of
 from engine.runs.stops import Stops
 from engine.runs.world import begin_named, fresh_world
 
@@ -21,16 +27,27 @@ __all__ = [
     "Observer",
     "RunIsLive",
     "RunRefused",
+    "RunState",
+    "State",
     "Stops",
     "begin",
     "begin_named",
     "check_asked",
     "configured",
+    "drain",
     "drive",
+    "fire_due",
     "forecast",
     "fresh_world",
+    "pause",
+    "pick_up",
     "prune_texts",
     "replayed",
     "report",
+    "request",
     "resume",
+    "resume_by_worker",
+    "send_overdue",
+    "state_of",
+    "stop",
 ]

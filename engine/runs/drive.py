@@ -195,7 +195,8 @@ class _Driver:
             with self._begun.liveness.beating():
                 found = parts.store.beat()
                 if self.engine is not None and self.engine.is_stopping:
-                    mark_stopping(self._begun.run_id, token=self._begun.token)
+                    n_turns = len(self.engine.turns)
+                    mark_stopping(self._begun.run_id, token=self._begun.token, n_turns=n_turns)
             return found
 
         return Pulse(

@@ -9,16 +9,20 @@ from django.utils import timezone
 
 from engine.export.summary import summarise
 from engine.loop.ending import Ending, EndReason
-from engine.models import Run, RunLease, Turn
+from engine.models import Run, RunControl, RunLease, Ticket, Turn
 from engine.store.database import LeaseState, give_back_lease, settle_the_dead, take_lease
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from engine.loop.figures import Figures
 
 #: The states of a run that somebody drives.
 DRIVEN = (Run.Status.RUNNING, Run.Status.STOPPING)
+DIED = Ending(reason=EndReason.INTERRUPTED, sentence="Its driver died.")
+#: In the counters of a lease, while its run stops.
+TURNS_IN_FLIGHT = "turns_in_flight"
 _STATUSES = {
     EndReason.MONEY_CAP: Run.Status.PAUSED,
     EndReason.CALL_CAP: Run.Status.PAUSED,
@@ -49,7 +53,7 @@ def end(run_id: int, *, token: int, ending: Ending, figures: Figures | None, at:
             lease.counters = figures.as_counters()
         lease.wrote_at = max(at, lease.wrote_at or at)
         lease.save(update_fields=["counters", "wrote_at"])
-        _conclude(run_id, ending, at=at)
+        _conclude(run_id, _as_wished(run_id, ending), at=at)
         give_back_lease(lease.simulation_id, token=token)
     return True
 
@@ -64,40 +68,61 @@ def first_moment(simulation_id: int) -> datetime:
     return now if wrote_at is None else max(now, wrote_at)
 
 
-def mark_stopping(run_id: int, *, token: int) -> None:
-    """Say that a run is on its way to its end: no new turns, those in flight finish."""
+def _as_wished(run_id: int, ending: Ending) -> Ending:
+    """Return the stop that somebody asked for while the run was on its way to a pause."""
+    is_stop = RunControl.objects.filter(run=run_id, wish=RunControl.Wish.STOP).exists()
+    if is_stop and status_after(ending.reason) == Run.Status.PAUSED:
+        return Ending(reason=EndReason.STOPPED)
+    return ending
+
+
+def mark_stopping(run_id: int, *, token: int, n_turns: int) -> None:
+    """Say that a run is on its way to its end: no new turns, `n_turns` in flight finish."""
     Run.objects.filter(
         pk=run_id,
         status=Run.Status.RUNNING,
         simulation__lease__run=run_id,
         simulation__lease__token=token,
     ).update(status=Run.Status.STOPPING)
+    # Not once it is given back: a beat that hung would write over the counters of the end.
+    held = RunLease.objects.filter(run=run_id, token=token).exclude(owner="")
+    held.update(counters={TURNS_IN_FLIGHT: n_turns})
 
 
-def interrupt(run: Run, lease: LeaseState) -> bool:
-    """Fence a dead run's driver and mark the run interrupted; False if somebody was quicker."""
+def end_undriven(
+    run: Run, lease: LeaseState, ending: Ending = DIED, *, was: Sequence[str] = DRIVEN
+) -> bool:
+    """Fence the last driver of a run, and end the run if it still is what it `was`.
+
+    False if somebody was quicker: a driver took it, or it moved on by itself.
+    """
     token = take_lease(run.simulation_id, None, known_token=lease.token, owner="", seconds=0.0)
     if token is None:
         return False
-    died = Ending(reason=EndReason.INTERRUPTED, sentence="Its driver died.")
     with transaction.atomic():
-        _conclude(run.pk, died, at=first_moment(run.simulation_id))
-    return True
+        return _conclude(run.pk, ending, at=first_moment(run.simulation_id), was=was)
 
 
-def _conclude(run_id: int, ending: Ending, *, at: datetime) -> None:
-    """Move a driven run to where its ending leads, and mark turns that will never end.
+def _conclude(run_id: int, ending: Ending, *, at: datetime, was: Sequence[str] = DRIVEN) -> bool:
+    """Move a run to where its ending leads, and mark turns that will never end.
 
     Calls that died in flight are settled at their estimate: they may have been billed.
     """
-    settle_the_dead(run_id)
-    Turn.objects.filter(run_id=run_id, outcome="running").update(outcome="interrupted")
+    settle_turns_and_calls(run_id)
     status = status_after(ending.reason)
-    n_ended = Run.objects.filter(pk=run_id, status__in=DRIVEN).update(
+    n_ended = Run.objects.filter(pk=run_id, status__in=was).update(
         status=status,
         end_reason=ending.reason,
         detail=ending.sentence,
         finished_at=None if status == Run.Status.PAUSED else at,
     )
     if n_ended:
+        Ticket.objects.filter(run=run_id).delete()
         Run.objects.filter(pk=run_id).update(summary=summarise(run_id))
+    return bool(n_ended)
+
+
+def settle_turns_and_calls(run_id: int) -> None:
+    """Mark what a driver left behind that can no longer write, or that is at its end."""
+    settle_the_dead(run_id)
+    Turn.objects.filter(run_id=run_id, outcome="running").update(outcome="interrupted")

@@ -17,9 +17,9 @@ from django.db.models.functions import Coalesce
 from cohorts.triggers import missing_triggers
 from engine.build import make_ready
 from engine.core.config import RunConfig
-from engine.models import LlmCall, Run, RunControl, Turn
+from engine.models import LlmCall, Run, RunControl, Ticket, Turn
 from engine.models.runs import LIVE
-from engine.runs.end import first_moment, interrupt
+from engine.runs.end import end_undriven, first_moment
 from engine.runs.refusals import (
     RunIsLive,
     RunRefused,
@@ -28,6 +28,7 @@ from engine.runs.refusals import (
     naming_who_locks,
     quicker_sentence,
 )
+from engine.runs.room import check_room
 from engine.store.database import (
     LeaseState,
     Liveness,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 DEATH_SECONDS = 0.5
 
 
-class _TakenMeanwhile(Exception):
+class TakenMeanwhile(Exception):
     """Somebody else was quicker; what we wrote is rolled back."""
 
 
@@ -86,10 +87,10 @@ def begin(simulation: Simulation, config: RunConfig, *, who: str) -> Begun:
     A run that died is fenced and marked interrupted first. Raises `RunIsLive` while another one
     is live, and `RunRefused` when the database lacks what guards the topology.
     """
-    _make_ready(config)
+    check_and_load(config)
     check_priced(simulation, config)
     lease = clear_the_way(simulation)
-    with _coming_alive(simulation, lease) as liveness:
+    with coming_alive(simulation, lease) as liveness:
         run = Run.objects.create(
             simulation=simulation,
             status=Run.Status.RUNNING,
@@ -99,7 +100,7 @@ def begin(simulation: Simulation, config: RunConfig, *, who: str) -> Begun:
             seed=config.seed,
         )
         RunControl.objects.create(run=run)
-        token = _take(run, lease)
+        token = take(run, lease)
         starts_at = first_moment(simulation.pk)
         Run.objects.filter(pk=run.pk).update(started_at=starts_at)
     return Begun(
@@ -118,24 +119,27 @@ def resume(
     *,
     max_calls: int | None = None,
     max_nano_usd: int | None = None,
+    by_worker: bool = False,
 ) -> Begun:
     """Go on with a simulation's paused run, with its stored settings; caps may be raised.
 
     A cap that a person has raised meanwhile holds, too. Raises `RunIsLive` while the run is
-    driven, and `RunRefused` if none is paused.
+    driven, `RunRefused` if none is paused, and for a worker `MustWait` while too many go on.
+    A terminal's run is its own from then on.
     """
-    _check_triggers()
+    check_triggers()
     run = Run.objects.filter(simulation=simulation, status=Run.Status.PAUSED).first()
     if run is not None:
         make_ready(RunConfig(**run.configuration))
-    lease = _lease_of_now(simulation)
+    lease = lease_of_now(simulation)
     run = _paused(simulation, lease)
     raised = {"max_calls": max_calls, "max_nano_usd": max_nano_usd}
     raised = {name: cap for name, cap in raised.items() if cap is not None}
-    with _coming_alive(simulation, lease) as liveness:
-        token = _take(run, lease)
+    with coming_alive(simulation, lease) as liveness:
+        _admit(run, by_worker=by_worker)
+        token = take(run, lease)
         RunControl.objects.filter(run=run).update(wish=RunControl.Wish.RUN, **raised)
-        config = _with_raised_caps(run)
+        config = with_raised_caps(run)
         check_priced(simulation, config)
         _set_running(run, config)
         starts_at = first_moment(simulation.pk)
@@ -144,10 +148,24 @@ def resume(
         run_id=run.pk,
         token=token,
         liveness=liveness,
-        config=_for_the_rest(run, config),
+        config=for_the_rest(run, config),
         starts_at=starts_at,
-        spent=_spent(run),
+        spent=spent_until_now(run),
     )
+
+
+def _admit(run: Run, *, by_worker: bool) -> None:
+    """Count the run of a worker among those that may go on; take a terminal's from the workers."""
+    if by_worker:
+        check_room(run.simulation)
+        ticket_used(run)
+    else:
+        Ticket.objects.filter(run=run).delete()
+
+
+def ticket_used(run: Run) -> None:
+    """Note that a driver has the run: should it die, the next message is sent at once."""
+    Ticket.objects.filter(run=run).update(sent_at=None, waits_for="")
 
 
 def _paused(simulation: Simulation, lease: LeaseState) -> Run:
@@ -162,12 +180,12 @@ def _paused(simulation: Simulation, lease: LeaseState) -> Run:
     raise RunRefused(f"Run {run.pk} of {simulation.name} died: start one without --resume.")
 
 
-def _make_ready(config: RunConfig) -> None:
-    _check_triggers()
+def check_and_load(config: RunConfig) -> None:
+    check_triggers()
     make_ready(config)
 
 
-def _check_triggers() -> None:
+def check_triggers() -> None:
     missing = missing_triggers()
     if missing:
         raise RunRefused(
@@ -182,18 +200,18 @@ def clear_the_way(simulation: Simulation) -> LeaseState:
     A run is dead when its driver's process is gone, or has been silent for the whole lease. The
     lease is read before the run: of a driver that came in between the token is another one.
     """
-    lease = _lease_of_now(simulation)
+    lease = lease_of_now(simulation)
     live = Run.objects.filter(simulation=simulation, status__in=LIVE).first()
     if live is None:
         return lease
     if live.status == Run.Status.PAUSED or is_driven(simulation.pk, lease):
         raise RunIsLive(live_sentence(simulation, live, lease))
-    if not interrupt(live, lease):
+    if not end_undriven(live, lease):
         raise RunIsLive(quicker_sentence(simulation))
     return read_lease(simulation.pk)
 
 
-def _lease_of_now(simulation: Simulation) -> LeaseState:
+def lease_of_now(simulation: Simulation) -> LeaseState:
     """Return the lease, on PostgreSQL after a moment in which the server may hear of a death."""
     lease = read_lease(simulation.pk)
     give_up_at = time.monotonic() + DEATH_SECONDS
@@ -208,7 +226,7 @@ def _lease_of_now(simulation: Simulation) -> LeaseState:
 
 
 @contextmanager
-def _coming_alive(simulation: Simulation, lease: LeaseState) -> Iterator[Liveness]:
+def coming_alive(simulation: Simulation, lease: LeaseState) -> Iterator[Liveness]:
     """Hold the liveness lock of the next token, and then a transaction in which it is taken.
 
     In this order nobody can read the new token and take its driver for dead. If the transaction
@@ -220,7 +238,7 @@ def _coming_alive(simulation: Simulation, lease: LeaseState) -> Iterator[Livenes
             undo.callback(liveness.release)
             with transaction.atomic():
                 yield liveness
-        except (IntegrityError, _TakenMeanwhile) as error:
+        except (IntegrityError, TakenMeanwhile) as error:
             raise RunIsLive(quicker_sentence(simulation)) from error
         undo.pop_all()
 
@@ -228,11 +246,11 @@ def _coming_alive(simulation: Simulation, lease: LeaseState) -> Iterator[Livenes
 def _alive(simulation: Simulation, token: int) -> Liveness:
     liveness = take_liveness(simulation.pk, token)
     if liveness is None:
-        raise _TakenMeanwhile
+        raise TakenMeanwhile
     return liveness
 
 
-def _take(run: Run, lease: LeaseState) -> int:
+def take(run: Run, lease: LeaseState) -> int:
     token = take_lease(
         run.simulation_id,
         run.pk,
@@ -241,11 +259,11 @@ def _take(run: Run, lease: LeaseState) -> int:
         seconds=settings.SIM_LEASE_SECONDS,
     )
     if token is None:
-        raise _TakenMeanwhile
+        raise TakenMeanwhile
     return token
 
 
-def _with_raised_caps(run: Run) -> RunConfig:
+def with_raised_caps(run: Run) -> RunConfig:
     control = RunControl.objects.get(run=run)
     config = RunConfig(**run.configuration)
     return replace(
@@ -260,17 +278,17 @@ def _set_running(run: Run, config: RunConfig) -> None:
         status=Run.Status.RUNNING, end_reason="", detail="", configuration=asdict(config)
     )
     if not n_resumed:
-        raise _TakenMeanwhile
+        raise TakenMeanwhile
 
 
-def _for_the_rest(run: Run, config: RunConfig) -> RunConfig:
+def for_the_rest(run: Run, config: RunConfig) -> RunConfig:
     """Return the configuration with the turns that are left of its limit."""
     if config.max_turns is None:
         return config
     return replace(config, max_turns=config.max_turns - Turn.objects.filter(run=run).count())
 
 
-def _spent(run: Run) -> tuple[Spending, ...]:
+def spent_until_now(run: Run) -> tuple[Spending, ...]:
     calls = LlmCall.objects.filter(run=run).order_by("agent").values_list("agent")
     cost = Coalesce("cost_nano_usd", "reserved_nano_usd")
     sums = calls.annotate(n=Count("id"), cost=Sum(cost, default=0))

@@ -34,20 +34,17 @@ from engine.ports.llm import (
     Written,
 )
 from engine.prompts import asked_of
-from engine.turn.permits import Permits
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from engine.core.budget import Budget
     from engine.core.config import RunConfig
     from engine.core.effects import TurnRecord
     from engine.core.records import AgentSpec
     from engine.core.world import World
-    from engine.ports.clock import Clock
-    from engine.ports.llm import Context, Decision, Found, Llm, LlmAnswer, LlmPhase, LookUp
-    from engine.ports.store import Store
-    from engine.turn.trust import Trust
+    from engine.ports.llm import Context, Decision, Found, LlmAnswer, LlmPhase, LookUp
+    from engine.turn.line import Line
+
 
 log = logging.getLogger(__name__)
 
@@ -60,8 +57,6 @@ ATTEMPTS = 3
 #: What the other side calls a model, and why it ended, is kept up to so many characters.
 MODEL_LENGTH = 100
 REASON_LENGTH = 32
-#: This many transient failures in a row, over all turns, open the circuit.
-CIRCUIT_FAILURES = 10
 
 
 class BudgetSpent(EngineError):
@@ -78,34 +73,6 @@ class Backoff(EngineError):
     def __init__(self, reason: str, wait_seconds: float) -> None:
         super().__init__(reason)
         self.wait_seconds = wait_seconds
-
-
-class Line:
-    """The way to the model that all turns of a run share: permits, trust, and the circuit."""
-
-    def __init__(
-        self,
-        llm: Llm,
-        *,
-        budget: Budget,
-        clock: Clock,
-        permits: int,
-        trust: Trust,
-        store: Store,
-    ) -> None:
-        self.llm = llm
-        self.store = store
-        self.budget = budget
-        self.clock = clock
-        self.permits = Permits(permits)
-        self.trust = trust
-        self.n_failures_in_row = 0
-        self.last_failure = ""
-
-    @property
-    def circuit_is_open(self) -> bool:
-        """True after too many transient failures in a row; the run then pauses."""
-        return self.n_failures_in_row >= CIRCUIT_FAILURES
 
 
 class TurnCalls:
@@ -205,8 +172,7 @@ class TurnCalls:
             # Nobody else could use the permit meanwhile.
             await self._line.trust.wait()
             reservation = self._reserve(request)
-            record = self._record(request, reservation)
-            await self._promise(record, reservation)
+            record = await self._promise(self._record(request, reservation), reservation)
             answer: LlmAnswer | None = None
             failure: BaseException | None = None
             try:
@@ -254,13 +220,13 @@ class TurnCalls:
             cost_nano_usd=None,
         )
 
-    async def _promise(self, record: CallRecord, reservation: Reservation) -> None:
+    async def _promise(self, record: CallRecord, reservation: Reservation) -> CallRecord:
         """Have what the call may cost stored as promised before it leaves, unless it is free."""
         if record.reserved_on is None:
-            return
+            return record
         budget = self._line.budget
         try:
-            refusal = await self._line.store.reserve(
+            record, refusal = await self._line.promise(
                 record, turn=self._turn, caps=budget.caps_of(self._spec)
             )
         except BaseException:
@@ -270,6 +236,7 @@ class TurnCalls:
             now = self._line.clock.now()
             raise BudgetSpent(budget.refused(reservation, refusal, now))
         budget.granted(self._line.clock.now())
+        return record
 
     def _book(
         self,

@@ -83,6 +83,9 @@ class Site(Protocol):
     def move_topology(self) -> None: ...
     def wish(self, wish: Wish, *, max_calls: int | None = None) -> None: ...
     def set_day_cap(self, max_nano_usd: int | None) -> None: ...
+    def set_max_in_flight(self, n_calls: int) -> None:
+        """Bound the calls on their way, for stores that are opened from now on."""
+
     def raise_money(self, max_nano_usd: int) -> None: ...
     def belong_to_a_schedule(self, month_nano_usd: int | None) -> None: ...
     def take_over(self) -> None:
@@ -141,6 +144,9 @@ class MemorySite:
     def set_day_cap(self, max_nano_usd: int | None) -> None:
         self.tables.purses.day_cap = max_nano_usd
 
+    def set_max_in_flight(self, n_calls: int) -> None:
+        self.tables.purses.max_in_flight = n_calls
+
     def raise_money(self, max_nano_usd: int) -> None:
         self.tables.max_nano_usd = max_nano_usd
 
@@ -192,6 +198,7 @@ class DjangoSite:
         RunControl.objects.create(run=self.run)
         self.simulation.inbox.all().delete()
         self.stores: list[DjangoStore] = []
+        self.max_in_flight: int | None = None
 
     def open_store(self, *, taken_at: float | None = None) -> DjangoStore:
         lease = read_lease(self.simulation.pk)
@@ -205,6 +212,7 @@ class DjangoSite:
             token=token,
             policy="open",
             taken_at=taken_at,
+            max_calls_in_flight=self.max_in_flight,
         )
         self.stores.append(store)
         return store
@@ -257,6 +265,9 @@ class DjangoSite:
 
     def wish(self, wish: Wish, *, max_calls: int | None = None) -> None:
         RunControl.objects.filter(run=self.run).update(wish=wish, max_calls=max_calls)
+
+    def set_max_in_flight(self, n_calls: int) -> None:
+        self.max_in_flight = n_calls
 
     def set_day_cap(self, max_nano_usd: int | None) -> None:
         set_day_cap(max_nano_usd, who="Ada")

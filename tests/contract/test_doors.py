@@ -20,7 +20,7 @@ from engine.laws.checking import check_folder
 from engine.loop.ending import Ending, EndReason
 from engine.models import Channel, Message, Proposal, Run, RunControl, Simulation, Turn
 from engine.runs import RunIsLive, begin, fresh_world, resume, start
-from engine.runs.end import end, interrupt, mark_stopping
+from engine.runs.end import end, end_undriven, mark_stopping
 from engine.store.database import Liveness, read_lease, take_lease, take_liveness
 from tests.doors import make_agent, make_world, runsim, wait_until
 
@@ -210,12 +210,12 @@ def test_driver_whose_lease_was_taken_ends_nothing(paused: Run) -> None:
     token = take(paused, known_token=begun.token, owner="elsewhere")
     stopped = Ending(reason=EndReason.STOPPED)
     assert not end(paused.pk, token=begun.token, ending=stopped, figures=None, at=timezone.now())
-    mark_stopping(paused.pk, token=begun.token)
+    mark_stopping(paused.pk, token=begun.token, n_turns=2)
     paused.refresh_from_db()
     assert (paused.status, paused.end_reason) == ("running", "")
     assert not read_lease(paused.simulation_id).is_expired
     assert token is not None
-    mark_stopping(paused.pk, token=token)
+    mark_stopping(paused.pk, token=token, n_turns=2)
     paused.refresh_from_db()
     assert paused.status == "stopping"
     assert end(paused.pk, token=token, ending=stopped, figures=None, at=timezone.now())
@@ -248,7 +248,7 @@ def test_of_two_who_resume_one_drives(paused: Run, monkeypatch: pytest.MonkeyPat
 
 
 def refuse(*_: object) -> None:
-    raise start._TakenMeanwhile
+    raise start.TakenMeanwhile
 
 
 def test_database_holds_one_live_run_of_a_simulation(paused: Run) -> None:
@@ -280,8 +280,8 @@ def test_dead_run_that_somebody_else_marks_first_refuses(
 ) -> None:
     Run.objects.update(status="running", end_reason="")
     late = read_lease(paused.simulation_id)
-    assert interrupt(paused, late)
-    assert not interrupt(paused, late)
+    assert end_undriven(paused, late)
+    assert not end_undriven(paused, late)
     Run.objects.update(status="running", end_reason="")
     monkeypatch.setattr(start, "read_lease", lambda _: late)
     with pytest.raises(RunIsLive):

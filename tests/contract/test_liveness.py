@@ -154,13 +154,13 @@ def test_killed_run_is_taken_for_dead_at_once(live: subprocess.Popen[str]) -> No
 def test_new_token_lives_before_it_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a start in between would take the newborn driver for dead."""
     simulation = make_world(agents=("ash", "elm"))
-    take_lease, seen = start._take, []
+    take_lease, seen = start.take, []
 
     def take_and_look(run: Run, lease: LeaseState) -> int:
         seen.append(liveness.is_alive(simulation.pk, lease.token + 1))
         return take_lease(run, lease)
 
-    monkeypatch.setattr(start, "_take", take_and_look)
+    monkeypatch.setattr(start, "take", take_and_look)
     assert runsim(*QUICK).code == 0
     assert seen == [True]
     token = RunLease.objects.get().token

@@ -255,3 +255,18 @@ def test_schedule_without_a_cap_counts_its_month_all_the_same(site: Site) -> Non
     store = site.open_store()
     assert reserve(store, paid(1, 60)) is None
     assert store.beat().month == MonthMoney(month=date(2026, 3, 1), reserved=60)
+
+
+def test_as_many_calls_are_on_their_way_as_may(site: Site) -> None:
+    """Whatever they cost; one that is back makes place for another."""
+    site.set_max_in_flight(2)
+    store = site.open_store()
+    first = paid(1, 60)
+    assert [reserve(store, first), reserve(store, paid(2, 0))] == [None, None]
+    crowded = NoMoney(reason="too_many_calls")
+    assert reserve(store, paid(3, 10)) == crowded
+    assert site.day(MONDAY).reserved == 60
+    assert set(site.calls()) == {(1, 1), (1, 2)}
+    settled = replace(first, cost_nano_usd=5)
+    commit(store, group(1, turns=[turn(1)], calls=[settled]))
+    assert [reserve(store, paid(3, 10)), reserve(store, paid(4, 10))] == [None, crowded]

@@ -10,8 +10,9 @@ import pytest
 from django.db import connection, transaction
 
 from engine.core.money import DayMoney, NoMoney
-from engine.models import Purse
+from engine.models import LlmCall, Purse, Run, Simulation
 from engine.money import set_day_cap
+from engine.store.database import give_back_lease, read_lease, rows, take_lease
 from tests.contract.test_money import MONDAY, paid, reserve
 from tests.doors import wait_until
 
@@ -59,3 +60,45 @@ def test_promise_counts_what_another_process_is_about_to_commit(django_site: Dja
     thread.join()
     spent = DayMoney(day=MONDAY, spent=0, reserved=50, cap=100)
     assert asker.answers == [NoMoney(reason="day_cap", day=spent)]
+
+
+def other_run(*, seconds: float) -> Run:
+    """Return a run of another simulation, whose driver's lease ends so soon."""
+    other = Simulation.objects.create(pk=2, name="other")
+    run = Run.objects.create(simulation=other, status="running")
+    known = read_lease(other.pk).token
+    assert take_lease(other.pk, run.pk, known_token=known, owner="elsewhere:7", seconds=seconds)
+    return run
+
+
+def reserved_call(run: Run) -> None:
+    LlmCall.objects.create(**{**rows.call_row(paid(1, 50), run=run.pk), "state": "reserved"})
+
+
+def test_call_that_another_process_is_about_to_reserve_has_its_place(
+    django_site: DjangoSite,
+) -> None:
+    """The row of the day makes them wait for each other, whatever they cost."""
+    django_site.set_max_in_flight(1)
+    asker = Asker(django_site.open_store())
+    other = other_run(seconds=60)
+    day = Purse.objects.create(name=f"day {MONDAY.isoformat()}")
+    with transaction.atomic():
+        Purse.objects.filter(pk=day.pk).update(reserved_nano_usd=50)
+        thread = asker.begin()
+        wait_until(somebody_waits)
+        reserved_call(other)
+    thread.join()
+    assert asker.answers == [NoMoney(reason="too_many_calls")]
+
+
+def test_calls_of_a_dead_driver_keep_no_place_once_its_lease_is_over(
+    django_site: DjangoSite,
+) -> None:
+    django_site.set_max_in_flight(1)
+    store = django_site.open_store()
+    other = other_run(seconds=60)
+    reserved_call(other)
+    assert reserve(store, paid(1, 10)) == NoMoney(reason="too_many_calls")
+    give_back_lease(other.simulation_id, token=1)
+    assert reserve(store, paid(1, 10)) is None

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from engine.ports.clock import Clock
-    from engine.ports.llm import Llm
+    from engine.ports.llm import Llm, LlmAnswer, LlmRequest
 
 CENT = 10**7
 PRICES = PriceTable(shipped_prices())
@@ -257,3 +257,35 @@ def test_call_does_not_leave_when_trust_is_lost_while_it_is_reserved() -> None:
     played = play(at_home(1), watch, llm=paid(), on_begin=distrust_after_reserving, max_turns=1)
     assert seen == [True]
     assert llm_of(played).billed_nano_usd > 0
+
+
+def test_two_runs_share_the_places_on_the_way_to_the_model() -> None:
+    """Three calls at once, of ten that the two would make: who finds no place waits, and comes."""
+    one, other = make_society(6), make_society(6)
+    other.tables.purses = one.tables.purses
+    other.tables.run = 100
+    one.tables.purses.max_in_flight = 3
+    in_flight = most = 0
+
+    class Counting(PaidLlm):
+        async def complete(self, request: LlmRequest) -> LlmAnswer:
+            nonlocal in_flight, most
+            in_flight += 1
+            most = max(most, in_flight)
+            try:
+                return await super().complete(request)
+            finally:
+                in_flight -= 1
+
+    def counting(clock: Clock) -> Llm:
+        return Counting(clock=clock, prices=PRICES, script=eager)
+
+    async def both() -> list[Played]:
+        return await asyncio.gather(
+            *(drive(each, concurrent_turns=5, max_turns=20, llm=counting) for each in (one, other))
+        )
+
+    for played in in_virtual_time(both()):
+        assert played.reason == "turn_limit"
+    assert most == 3
+    assert one.tables.purses.n_in_flight == 0

@@ -100,6 +100,21 @@ def test_seconds_refuses_what_is_no_duration(value: str) -> None:
     )
 
 
+@pytest.mark.parametrize(("value", "expected"), [("", 2), ("7", 7)])
+def test_count_reads_a_whole_number(value: str, expected: int) -> None:
+    assert environment(MAX_RUNS=value).count("MAX_RUNS", default=2) == expected
+
+
+@pytest.mark.parametrize("value", ["many", "0", "-1", "1.5", "²", "9999999999"])
+def test_count_refuses_what_is_no_whole_number(value: str) -> None:
+    with pytest.raises(RefusedEnvironment) as refusal:
+        environment(MAX_RUNS=value).count("MAX_RUNS", default=2)
+
+    assert str(refusal.value) == (
+        f"MAX_RUNS is '{value}': write a whole number above 0, for example 2."
+    )
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [("a.org, b.org,", ["a.org", "b.org"]), ("", ["localhost"]), (",", ["localhost"])],

@@ -218,7 +218,10 @@ def test_cap_is_raised_from_the_terminal() -> None:
     run = run_of(max_nano_usd=CENT)
     out = io.StringIO()
     call_command("simctl", "raise", str(run.pk), "--max-usd", "2.5", stdout=out)
-    assert out.getvalue() == (f"The cap of run {run.pk} is raised: go on with `runsim --resume`.\n")
+    assert out.getvalue() == (
+        f"The cap of run {run.pk} is raised: go on with `simctl resume {run.pk}` or "
+        "`runsim --resume`.\n"
+    )
     assert RunControl.objects.get(run=run).max_nano_usd == 250 * CENT
     for words in (("999", "--max-usd", "3"), (str(run.pk), "--max-usd", "x"), (str(run.pk),)):
         with pytest.raises(CommandError) as refused:

@@ -41,6 +41,9 @@ def test_settings_need_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings["SIM_LEASE_SECONDS"] == 30.0
     assert settings["SIM_LEASE_RENEW_SECONDS"] == 5.0
     assert settings["SIM_PULSE_SECONDS"] == 0.5
+    assert settings["SIM_MAX_RUNS_PER_HOST"] == 2
+    assert settings["SIM_MAX_RUNS"] == 20
+    assert settings["SIM_MAX_CALLS_IN_FLIGHT"] == 100
     assert settings["SIM_ANTHROPIC_API_KEY"] == ""
     assert settings["SECURE_SSL_REDIRECT"] is False
     assert settings["SECRET_KEY"]

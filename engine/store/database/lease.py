@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from django.db import connection, transaction
 from django.db.models import F, FloatField, Value
@@ -18,7 +19,12 @@ from django.db.models.functions import Extract, Now
 
 from engine.models import RunLease
 
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
 DATABASE_CLOCK = "database"
+#: The advisory lock under which one start at a time counts what goes on.
+_STARTS = 0x73696D2D73746172
 BOOT_ID_FILE = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -112,3 +118,18 @@ def give_back_lease(simulation_id: int, *, token: int) -> None:
     RunLease.objects.filter(simulation_id=simulation_id, token=token).update(
         expires=0.0, owner="", clock=""
     )
+
+
+def leases_in_force() -> QuerySet[RunLease]:
+    """Return the leases that somebody holds and that have not ended, of all simulations."""
+    return RunLease.objects.exclude(owner="").filter(clock=_clock(), expires__gt=_now())
+
+
+def one_start_at_once() -> None:
+    """Let nobody else start a run that is counted until this transaction ends.
+
+    On SQLite every transaction that writes is alone anyway.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_STARTS])

@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from django.db.models import F, Sum
 
 from engine.core.errors import Fenced
-from engine.core.money import Caps, DayMoney, MonthMoney, NoMoney
+from engine.core.money import TOO_MANY_CALLS, Caps, DayMoney, MonthMoney, NoMoney
 from engine.models import (
     CallText,
     DayCap,
@@ -27,6 +27,7 @@ from engine.models import (
     Turn,
 )
 from engine.store.database import rows
+from engine.store.database.lease import leases_in_force
 from engine.store.purses import agent_purse, day_purse, month_purse, purses_of, run_purse
 
 if TYPE_CHECKING:
@@ -82,11 +83,15 @@ class _Refused(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Promises:
-    """The reservations of one driver of one run; all but the fence in a transaction of the caller."""
+    """The reservations of one driver of one run; all but the fence in a transaction of the caller.
+
+    `max_in_flight` is the most calls that all runs may have on their way; None is no limit.
+    """
 
     simulation: int
     run: int
     token: int
+    max_in_flight: int | None = None
 
     @cached_property
     def schedule(self) -> int | None:
@@ -107,6 +112,7 @@ class Promises:
         try:
             with transaction.atomic():
                 self._promise_all(call, caps)
+                self._take_a_place()
                 self._store(call, turn)
         except _Refused as refused:
             return self._no_money(refused.reason, call)
@@ -166,6 +172,18 @@ class Promises:
                 cursor.execute(query, [name, of_run, price, price, *cap, *cap])
                 if cursor.rowcount != 1:
                     raise _Refused(reason)
+
+    def _take_a_place(self) -> None:
+        """Refuse while as many calls are on their way as may.
+
+        The row of the day is ours by now, so nobody else counts at this moment. What a dead driver
+        has left reserved counts until its lease ends, or somebody settles it.
+        """
+        if self.max_in_flight is None:
+            return
+        reserved = LlmCall.objects.filter(state=LlmCall.State.RESERVED)
+        if reserved.filter(run__in=leases_in_force().values("run")).count() >= self.max_in_flight:
+            raise _Refused(TOO_MANY_CALLS)
 
     def _store(self, call: CallRecord, turn: TurnRecord) -> None:
         row = rows.turn_row(turn, simulation=self.simulation, run=self.run)

@@ -59,12 +59,15 @@ class DjangoStore:
         renew_seconds: float = 5.0,
         taken_at: float | None = None,
         patience_seconds: float = 300.0,
+        max_calls_in_flight: int | None = None,
     ) -> None:
         """`taken_at`, in seconds since boot, is before the lease began; None is now."""
         self._simulation = simulation_id
         self._policy = policy
         self._writer = Writer(simulation=simulation_id, run=run_id, token=token)
-        self._promises = Promises(simulation=simulation_id, run=run_id, token=token)
+        self._promises = Promises(
+            simulation=simulation_id, run=run_id, token=token, max_in_flight=max_calls_in_flight
+        )
         self._pulse = Pulse(
             simulation=simulation_id,
             run=run_id,

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.core.money import Caps, DayMoney, MonthMoney, NoMoney
+from engine.core.money import TOO_MANY_CALLS, Caps, DayMoney, MonthMoney, NoMoney
 from engine.store.purses import agent_purse, day_purse, month_purse, purses_of, run_purse
 
 if TYPE_CHECKING:
@@ -25,11 +25,16 @@ class Purse:
 
 @dataclass(slots=True, kw_only=True)
 class Purses:
-    """All purses by name; `day_cap` is the most that may be spent in a day, None without limit, and
-    `month_caps` what the runs of a schedule may in a month."""
+    """All purses by name, and the calls in flight that they are promised to.
+
+    `day_cap` is the most that may be spent in a day, `month_caps` what the runs of a schedule may
+    in a month, `max_in_flight` the most calls on their way; None is no limit.
+    """
 
     day_cap: int | None = None
     month_caps: dict[int, int] = field(default_factory=dict)
+    max_in_flight: int | None = None
+    n_in_flight: int = 0
     by_name: defaultdict[str, Purse] = field(default_factory=lambda: defaultdict(Purse))
 
     def promise(
@@ -54,12 +59,16 @@ class Purses:
                     day=self.day_money(day) if reason == "day_cap" else None,
                     month=self.month_money(schedule, day) if reason == "month_cap" else None,
                 )
+        if self.max_in_flight is not None and self.n_in_flight >= self.max_in_flight:
+            return NoMoney(reason=TOO_MANY_CALLS)
+        self.n_in_flight += 1
         for _, name, _ in asked:
             self.by_name[name].reserved += call.reserved_nano_usd
         return None
 
     def pay(self, call: CallRecord, *, cost: int, run: int, schedule: int | None) -> None:
         """Take a call's promise off its purses, and put what it came to on them."""
+        self.n_in_flight -= 1
         for name in purses_of(call, run=run, schedule=schedule):
             self.by_name[name].reserved -= call.reserved_nano_usd
             self.by_name[name].spent += cost
