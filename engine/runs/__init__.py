@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.runs.asked import check_asked, configured
 from engine.runs.drive import Driven, EndUnwritten, Observer, drive
+from engine.runs.firing import fire_due
 from engine.runs.forecasts import Forecast, forecast
 from engine.runs.pruning import prune_texts
 from engine.runs.refusals import RunIsLive, RunRefused
@@ -27,6 +28,7 @@ __all__ = [
     "check_asked",
     "configured",
     "drive",
+    "fire_due",
     "forecast",
     "fresh_world",
     "prune_texts",
