@@ -1,15 +1,16 @@
-"""`manage.py schedules`: schedules in words, and followed by hand."""
+"""Schedules in words, as `manage.py schedules` tells them, and followed by hand."""
 
 from __future__ import annotations
 
 import io
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import time_machine
 from django.core.management import call_command
 
 from engine.models import Run, RunSchedule
+from engine.runs.schedules import told, told_times
 from tests.site.schedule_rows import EVENING, NINE, make_schedule
 
 pytestmark = pytest.mark.django_db
@@ -50,3 +51,13 @@ def test_what_is_due_is_followed_from_the_terminal() -> None:
     assert said_by("--fire", at=NINE + DAY) == [
         f"mornings at 2026-12-02 08:00 UTC: Run {run.pk} of main is queued."
     ]
+
+
+def test_next_five_times_are_told_with_their_nights() -> None:
+    schedule = make_schedule(times="2:30")
+    times = told_times(schedule, after=datetime(2027, 3, 26, 12, tzinfo=UTC))
+    assert len(times) == 5
+    assert times[1].endswith("02:30 does not exist then, the clock jumps over it")
+    assert told(schedule) == "Every day at 02:30 (Europe/Berlin), from 30 November 2026."
+    schedule.times = "x"
+    assert told(schedule).startswith("“x” is no time of the day")
