@@ -101,10 +101,12 @@ class FairBroker(ORM):  # type: ignore[misc]  # django-q2 has no types
 
 
 class RunBroker(FairBroker):
-    """The broker of the clusters that drive runs: before it takes a message it sends those that
-    are missing, so that a run whose driver died goes on at once, wherever a cluster is alive."""
+    """The broker of the clusters that drive runs: before it takes a message it follows the
+    schedules that are due, and sends the messages that are missing, so that a run whose driver died
+    goes on at once, wherever a cluster is alive."""
 
     def _next(self) -> Message | None:
+        runs.fire_due(timezone.now())
         runs.send_overdue()
         return super()._next()
 
