@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine import runs
@@ -21,7 +22,6 @@ from tests.doors import ROOT, environment, make_world, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from engine.models import Simulation
 
@@ -41,6 +41,11 @@ class Cluster:
         with suppress(ProcessLookupError):
             return os.getpgid(pid) == self.process.pid
         return False
+
+    def processes(self) -> list[int]:
+        """Return its processes, the oldest first."""
+        known = (int(path.name) for path in Path("/proc").glob("[0-9]*"))
+        return sorted(pid for pid in known if self.has(pid))
 
     def kill(self) -> None:
         """Kill every process of the cluster at once, as a host dies."""

@@ -48,7 +48,7 @@ class Form:
     kills: tuple[str, ...]
 
 
-SHORT = Form(n_runs=2, n_turns=60, kills=("cluster", "driver"))
+SHORT = Form(n_runs=2, n_turns=20, kills=("driver",))
 FULL = Form(n_runs=10, n_turns=5_000, kills=("cluster",) + ("driver",) * 19)
 
 
