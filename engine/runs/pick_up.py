@@ -31,7 +31,7 @@ from engine.runs.start import (
     ticket_used,
     with_raised_caps,
 )
-from engine.store.database import is_driven, read_lease
+from engine.store.database import TROUBLE, is_driven, read_lease
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -64,7 +64,8 @@ def pick_up(run_id: int) -> Begun | None:
     """Take the right to drive a run that waits for a worker; None if there is nothing to do.
 
     It may have no ticket any more, be driven by somebody, or have to wait: its ticket then says
-    for what. Whatever message led here, and how often, nothing is done twice.
+    for what. Whatever message led here, and how often, nothing is done twice. Raises what time
+    cures of a database's failures.
     """
     ticket = Ticket.objects.select_related("run__simulation").filter(run=run_id).first()
     if ticket is None:
@@ -78,6 +79,11 @@ def pick_up(run_id: int) -> Begun | None:
         Ticket.objects.filter(run=run, run__status=Run.Status.QUEUED).update(sent_at=None)
     except (RunRefused, RefusedSetting) as refusal:
         _refuse(run, str(refusal))
+    except TROUBLE:
+        raise  # it passes, and the run is sent again
+    except Exception as error:  # what nobody can begin must not come again for ever
+        log.exception("Run %s could not be picked up.", run.pk)
+        _refuse(run, f"{type(error).__name__}: {error}")
     return None
 
 

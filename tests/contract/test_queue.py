@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 from django_q.models import OrmQ
 
@@ -336,6 +336,32 @@ def test_run_that_cannot_begin_any_more_fails_with_the_sentence() -> None:
     assert status(run)[:2] == ("failed", "failed")
     assert run.detail.startswith("Run 99 asked no model")
     assert not Ticket.objects.exists()
+
+
+def test_run_that_nobody_can_begin_fails_and_comes_no_more(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    run = requested()
+    Run.objects.update(configuration={"of": "another release"})
+    assert drive_run(run.pk) == "nothing to do"
+    assert status(run)[0] == "failed"
+    assert run.detail.startswith("TypeError: ")
+    assert f"Run {run.pk} could not be picked up." in caplog.text
+    assert not Ticket.objects.exists()
+
+
+def test_run_is_kept_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = requested()
+
+    def away(_: Run) -> None:
+        raise OperationalError("the server is away")
+
+    monkeypatch.setattr(pick_up, "_pick_up", away)
+    with pytest.raises(OperationalError):
+        drive_run(run.pk)
+    assert status(run)[0] == "queued"
+    monkeypatch.undo()
+    assert drive_run(run.pk) == "idle"
 
 
 def test_dead_run_that_this_host_cannot_drive_stays_for_another() -> None:
