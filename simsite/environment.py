@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import difflib
 import zoneinfo
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 from environ import Env
@@ -22,12 +23,26 @@ if TYPE_CHECKING:
 PREFIX = "SIM_"
 YES = frozenset({"1", "true", "yes", "on"})
 NO = frozenset({"0", "false", "no", "off"})
+#: How a mail server is spoken to, and its usual port.
+MAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
 POSTGRES_SCHEMES = frozenset({"postgres", "postgresql", "pgsql", "psql"})
 DatabaseSettings = dict[str, Any]
 
 
 class RefusedEnvironment(ImproperlyConfigured):
     """The environment cannot be used; the message is one sentence for the person who set it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MailServer:
+    """Where mail is handed in; without a host there is none."""
+
+    host: str = ""
+    port: int = 25
+    user: str = ""
+    password: str = field(default="", repr=False)
+    starts_tls: bool = False
+    uses_tls: bool = False
 
 
 class Environment:
@@ -100,6 +115,30 @@ class Environment:
             hint = nearest(zone, known) or default
             raise RefusedEnvironment(f"{name} is {zone!r}, which is no time zone: try {hint!r}.")
         return zone
+
+    def mail(self, name: str) -> MailServer:
+        """The mail server of a URL; the sentence never repeats the value, which holds a password."""
+        text = self.text(name)
+        if not text:
+            return MailServer()
+        try:
+            url = urlsplit(text)
+            port = url.port or MAIL_PORTS[url.scheme]
+        except (ValueError, KeyError):
+            url = urlsplit("")
+        if not url.hostname:
+            raise RefusedEnvironment(
+                f"{name} names no mail server: write smtp+tls://user:password@host:587, or smtps:// or"
+                " smtp://, with special characters of the password percent-encoded."
+            )
+        return MailServer(
+            host=url.hostname,
+            port=port,
+            user=unquote(url.username or ""),
+            password=unquote(url.password or ""),
+            starts_tls=url.scheme == "smtp+tls",
+            uses_tls=url.scheme == "smtps",
+        )
 
     def database(self, name: str, *, base: Path, default: Path) -> DatabaseSettings:
         """Django's settings of an SQLite file (paths relative to `base`) or a PostgreSQL server.

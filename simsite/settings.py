@@ -28,11 +28,16 @@ SIM_NAMES = (
     "SIM_LEASE_RENEW_SECONDS",
     "SIM_LEASE_SECONDS",
     "SIM_LLM",
+    "SIM_LOG_FORMAT",
+    "SIM_MAIL_FROM",
+    "SIM_MAIL_URL",
     "SIM_MAX_CALLS_IN_FLIGHT",
     "SIM_MAX_RUNS",
     "SIM_MAX_RUNS_PER_HOST",
+    "SIM_METRICS_TOKEN",
     "SIM_PULSE_SECONDS",
     "SIM_RECORD_CALLS",
+    "SIM_SITE_URL",
 )
 
 env = Environment(os.environ, own_names=SIM_NAMES)
@@ -91,6 +96,7 @@ INSTALLED_APPS = [
     "engine",
 ]
 MIDDLEWARE = [
+    "simsite.health.HealthMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -180,6 +186,16 @@ Q_CLUSTER = {
     },
 }
 
+# Without a mail server alerts are shown in the admin only.
+MAIL = env.mail("SIM_MAIL_URL")
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if MAIL.host else 'dummy'}.EmailBackend"
+EMAIL_HOST, EMAIL_PORT = MAIL.host, MAIL.port
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = MAIL.user, MAIL.password
+EMAIL_USE_TLS, EMAIL_USE_SSL = MAIL.starts_tls, MAIL.uses_tls
+EMAIL_TIMEOUT = 20
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("SIM_MAIL_FROM", "agents@localhost")
+SIM_SITE_URL = env.text("SIM_SITE_URL", "http://127.0.0.1:8000").rstrip("/")
+
 STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
 STATICFILES_STORAGE = (
@@ -215,11 +231,24 @@ SECURE_HSTS_SECONDS = 31_536_000 if SIM_HTTPS_ONLY else 0
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SIM_BEHIND_PROXY else None
 
+SIM_METRICS_TOKEN = env.text("SIM_METRICS_TOKEN")
+SIM_LOG_FORMAT = env.choice("SIM_LOG_FORMAT", default="lines", choices=("lines", "json"))
+SECRETS = [
+    SECRET_KEY,
+    SIM_FIELD_KEY,
+    SIM_ANTHROPIC_API_KEY,
+    SIM_METRICS_TOKEN,
+    DATABASES["default"].get("PASSWORD") or "",
+    EMAIL_HOST_PASSWORD,
+]
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "formatters": {
+        "lines": {"()": "simsite.logs.Lines", "secrets": SECRETS},
+        "json": {"()": "simsite.logs.JsonLines", "secrets": SECRETS},
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": SIM_LOG_FORMAT}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
         "cohorts": {"level": "INFO"},

@@ -21,6 +21,7 @@ from engine.core.effects import (
     HandIn,
 )
 from engine.core.errors import Fenced, StoreError, StoreLost
+from engine.core.logged import logged_about
 from engine.core.participation import Rules, debts
 from engine.core.records import Outcome, Status
 from engine.core.scheduler import Grant, Scheduler
@@ -314,7 +315,8 @@ class Engine:
         turn = self._conduct.begin(grant)
         retry_at: datetime | None = None
         try:
-            retry_at = await self._conduct.carry_out(turn, found.work)
+            with logged_about(turn=grant.number, agent=turn.scene.spec.slug):
+                retry_at = await self._conduct.carry_out(turn, found.work)
         finally:
             self._turn_over(turn.log, retry_at)
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 from contextlib import suppress
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from engine.core.errors import Unanswered
@@ -47,8 +48,8 @@ class Pulse:
         self._seconds = seconds
         self._loop = asyncio.get_running_loop()
         self._over = threading.Event()
-        self._beating = threading.Thread(target=self._run, name="pulse", daemon=True)
-        self._watching = threading.Thread(target=self._watch, name="pulse-watch", daemon=True)
+        self._beating = _thread("pulse", self._run)
+        self._watching = _thread("pulse-watch", self._watch)
         self._is_failing = False
         self._n_looks = 0
 
@@ -101,3 +102,8 @@ class Pulse:
     def _tell(self, listener: Callable[[Told], None], what: Told) -> None:
         with suppress(RuntimeError):  # the loop may be closed before a beat that hung comes back
             self._loop.call_soon_threadsafe(listener, what)
+
+
+def _thread(name: str, work: Callable[[], None]) -> threading.Thread:
+    """Return a thread that ends with the process, and logs about what its maker is about."""
+    return threading.Thread(target=copy_context().run, args=(work,), name=name, daemon=True)

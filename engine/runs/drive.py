@@ -15,6 +15,7 @@ from django.db import connection
 
 from engine.build import PATIENCE_LEASES, build
 from engine.core.errors import StoreError, StoreLost
+from engine.core.logged import logged_about
 from engine.loop.ending import Ending, EndReason
 from engine.loop.engine import Engine
 from engine.loop.pulse import Pulse
@@ -71,7 +72,7 @@ def drive(begun: Begun, observer: Observer, stops: Stops | None = None) -> Drive
     database does not answer until the end.
     """
     driver = _Driver(begun, observer, stops or Stops())
-    with ExitStack() as shown:
+    with logged_about(run=begun.run_id), ExitStack() as shown:
         shown.callback(begun.liveness.release)
         ending = driver.drive(shown)
         is_ours = driver.write(ending)

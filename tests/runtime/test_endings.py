@@ -8,6 +8,7 @@ import pytest
 
 from engine.core.effects import TurnOutcome
 from engine.core.errors import PermanentLlmError, TransientLlmError
+from engine.core.logged import what_is_logged_about
 from engine.core.records import AgentState, Outcome, Status
 from engine.ports.llm import Decision, LlmRequest
 from engine.ports.store import Wish
@@ -298,7 +299,10 @@ def test_failures_that_are_not_in_a_row_open_no_circuit() -> None:
 
 
 def test_fault_of_a_turn_is_recorded_and_the_run_goes_on() -> None:
+    about: list[object] = []
+
     def broken_once(request: LlmRequest) -> Decision:
+        about.append(what_is_logged_about())
         if request.turn == 1:
             raise ValueError("a fault of ours")
         return silent(request)
@@ -308,6 +312,7 @@ def test_fault_of_a_turn_is_recorded_and_the_run_goes_on() -> None:
     turn = played.tables.turns[1]
     assert (turn.outcome, turn.detail) == (TurnOutcome.FAILED, "ValueError: a fault of ours")
     assert [turn.agent for turn in played.tables.turns.values()] == [1, 2, 1]
+    assert about[:2] == [{"turn": 1, "agent": "a1"}, {"turn": 2, "agent": "a2"}]
 
 
 # --- threads that nobody goes on with ----------------------------------------------------------------------

@@ -8,6 +8,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from engine.core.errors import Unanswered
+from engine.core.logged import logged_about, what_is_logged_about
 from engine.loop import pulse
 from engine.loop.pulse import Pulse
 from engine.ports.store import Beat, Wish
@@ -46,6 +47,18 @@ async def test_pulse_reads_on_its_thread_and_is_heard_on_the_loop() -> None:
         assert await heard.get() == (READ, threading.get_ident())
         assert await heard.get() == (READ, threading.get_ident())
     assert set(readers) == {"pulse"}
+
+
+async def test_pulse_logs_about_what_its_maker_is_about() -> None:
+    about: asyncio.Queue[object] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def beat() -> Beat:
+        loop.call_soon_threadsafe(about.put_nowait, what_is_logged_about())
+        return READ
+
+    with logged_about(run=7), Pulse(beat, lambda _: None, seconds=3600):
+        assert await about.get() == {"run": 7}
 
 
 async def test_first_beat_comes_at_once() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from simsite.environment import Environment, RefusedEnvironment
+from simsite.environment import Environment, MailServer, RefusedEnvironment
 
 NAMES = ("SIM_FIELD_KEY", "SIM_PULSE_SECONDS")
 BASE = Path("/srv/sim")
@@ -190,3 +190,40 @@ def test_database_refuses_other_urls_without_repeating_them(url: str) -> None:
         environment(DATABASE_URL=url).database("DATABASE_URL", base=BASE, default=DEFAULT)
 
     assert "hush" not in str(refusal.value)
+
+
+def with_mail(url: str) -> Environment:
+    return Environment({"SIM_MAIL_URL": url}, own_names=("SIM_MAIL_URL",))
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("", MailServer()),
+        (
+            "smtp+tls://ada%40x:p%2Fw@mail.example.org",
+            MailServer(
+                host="mail.example.org", port=587, user="ada@x", password="p/w", starts_tls=True
+            ),
+        ),
+        ("smtps://mail:465", MailServer(host="mail", port=465, uses_tls=True)),
+        ("smtp://localhost:1025", MailServer(host="localhost", port=1025)),
+    ],
+)
+def test_mail_server_of_a_url(url: str, expected: MailServer) -> None:
+    assert with_mail(url).mail("SIM_MAIL_URL") == expected
+
+
+@pytest.mark.parametrize(
+    "url", ["mail.example.org", "http://u:pw@host", "smtp://", "smtp://u:pw@host:x"]
+)
+def test_mail_server_refuses_other_urls_without_repeating_them(url: str) -> None:
+    with pytest.raises(RefusedEnvironment) as refusal:
+        with_mail(url).mail("SIM_MAIL_URL")
+
+    assert str(refusal.value).startswith("SIM_MAIL_URL names no mail server: write smtp+tls://")
+    assert "pw" not in str(refusal.value).replace("password", "")
+
+
+def test_mail_server_hides_its_password() -> None:
+    assert "p/w" not in repr(MailServer(host="mail", password="p/w"))

@@ -11,6 +11,7 @@ import pytest
 from django.db import OperationalError
 
 from engine.core.errors import StoreError, Unanswered
+from engine.core.logged import logged_about, what_is_logged_about
 from engine.models import Run
 from engine.ports.store import Wanted
 from engine.runs.closing import insist
@@ -103,6 +104,17 @@ def test_who_is_cancelled_is_cancelled_and_not_told_of_a_database() -> None:
             await job
         answered.set()
         assert await thread.do(lambda: "next") == "next"
+        thread.close()
+
+    asyncio.run(ask())
+
+
+def test_work_logs_about_what_its_caller_is_about() -> None:
+    async def ask() -> None:
+        thread = DatabaseThread("told")
+        with logged_about(run=7):
+            assert await thread.do(what_is_logged_about) == {"run": 7}
+        assert await thread.do(what_is_logged_about) == {}
         thread.close()
 
     asyncio.run(ask())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import Executor, Future
+from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -39,7 +40,8 @@ class DatabaseThread:
         """Do the work in the order of asking; await its result."""
         if self._abandoned.is_set():
             raise Unanswered("The database did not answer.")
-        job = asyncio.get_running_loop().run_in_executor(self._worker, work)
+        # What it logs is about what the asker is about.
+        job = asyncio.get_running_loop().run_in_executor(self._worker, copy_context().run, work)
         self._jobs.add(job)
         try:
             return await job
