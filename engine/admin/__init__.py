@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
+from engine.admin.alerts import AlertAdmin, AlertReaderAdmin
 from engine.admin.history import LlmCallAdmin, MessageAdmin, TurnAdmin
 from engine.admin.memories import MemoryAdmin
 from engine.admin.money import DayCapAdmin, ModelPriceAdmin
@@ -20,6 +21,8 @@ from engine.admin.simulations import SimulationAdmin
 admin.site.site_url = None
 
 __all__ = [
+    "AlertAdmin",
+    "AlertReaderAdmin",
     "DayCapAdmin",
     "LlmCallAdmin",
     "MemoryAdmin",

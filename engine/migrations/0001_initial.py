@@ -1,5 +1,6 @@
 import django.core.validators
 import django.db.models.deletion
+from django.conf import settings
 from django.db import migrations, models
 
 
@@ -8,6 +9,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         ('cohorts', '0001_initial'),
     ]
 
@@ -540,5 +542,88 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='occasion',
             constraint=models.UniqueConstraint(fields=('schedule', 'intended_at'), name='occasion_once'),
+        ),
+        migrations.CreateModel(
+            name='Alert',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('key', models.CharField(max_length=100, unique=True)),
+                ('kind', models.CharField(choices=[('failed', 'a run failed'), ('paused', 'a run paused by itself'), ('stalled', 'a run stands still'), ('late', 'a run did not start in time'), ('slow', 'a run takes far longer than usual'), ('quick', 'a run ended suspiciously fast'), ('unreviewed', 'proposals wait for review')], max_length=12)),
+                ('at', models.DateTimeField()),
+                ('sentence', models.TextField()),
+                ('next_step', models.TextField()),
+            ],
+            options={
+                'ordering': ['-id'],
+            },
+        ),
+        migrations.CreateModel(
+            name='AlertMail',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('sent_at', models.DateTimeField(null=True)),
+                ('next_try_at', models.DateTimeField()),
+                ('n_tries', models.PositiveIntegerField(default=0)),
+                ('error', models.TextField(blank=True, default='')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='AlertReader',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('kinds', models.JSONField(default=list)),
+            ],
+            options={
+                'verbose_name': 'reader of alerts',
+                'verbose_name_plural': 'readers of alerts',
+            },
+        ),
+        migrations.CreateModel(
+            name='WorkerBeat',
+            fields=[
+                ('worker', models.CharField(max_length=200, primary_key=True, serialize=False)),
+                ('at', models.DateTimeField()),
+            ],
+        ),
+        migrations.AddIndex(
+            model_name='proposal',
+            index=models.Index(condition=models.Q(('state', 'pending')), fields=['proposed_at'], name='proposal_waiting'),
+        ),
+        migrations.AddIndex(
+            model_name='run',
+            index=models.Index(fields=['status', 'finished_at'], name='run_by_status'),
+        ),
+        migrations.AddField(
+            model_name='alert',
+            name='run',
+            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='alerts', to='engine.run'),
+        ),
+        migrations.AddField(
+            model_name='alert',
+            name='simulation',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='alerts', to='engine.simulation'),
+        ),
+        migrations.AddField(
+            model_name='alertmail',
+            name='alert',
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='mails', to='engine.alert'),
+        ),
+        migrations.AddField(
+            model_name='alertreader',
+            name='person',
+            field=models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='alert_reader', to=settings.AUTH_USER_MODEL),
+        ),
+        migrations.AddField(
+            model_name='alertmail',
+            name='reader',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='mails', to='engine.alertreader'),
+        ),
+        migrations.AddIndex(
+            model_name='alertmail',
+            index=models.Index(condition=models.Q(('sent_at__isnull', True)), fields=['next_try_at'], name='alert_mail_waiting'),
+        ),
+        migrations.AddConstraint(
+            model_name='alertmail',
+            constraint=models.UniqueConstraint(fields=('alert', 'reader'), name='alert_mail_unique'),
         ),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine.models.alerts import Alert, AlertMail, AlertReader, WorkerBeat
 from engine.models.desks import AgentState, Inbox, Invitation, Memory
 from engine.models.messages import Message
 from engine.models.money import DayCap, ModelPrice, Purse
@@ -28,6 +29,9 @@ from engine.models.tickets import Ticket
 
 __all__ = [
     "AgentState",
+    "Alert",
+    "AlertMail",
+    "AlertReader",
     "CallText",
     "Channel",
     "ChannelMember",
@@ -54,4 +58,5 @@ __all__ = [
     "Ticket",
     "TopologySnapshot",
     "Turn",
+    "WorkerBeat",
 ]

@@ -66,6 +66,8 @@ class Run(models.Model):
                 name="run_status_known",
             ),
         ]
+        # Counted by state at each look from outside, and looked through for what ended lately.
+        indexes: ClassVar = [models.Index(fields=["status", "finished_at"], name="run_by_status")]
 
     def __str__(self) -> str:
         return f"run {self.pk} of {self.simulation}"

@@ -159,7 +159,12 @@ class Proposal(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["thread", "cycle"], name="proposal_of_cycle_unique")
         ]
-        indexes: ClassVar = [models.Index(fields=["simulation", "state"], name="proposal_by_state")]
+        indexes: ClassVar = [
+            models.Index(fields=["simulation", "state"], name="proposal_by_state"),
+            models.Index(
+                fields=["proposed_at"], condition=Q(state="pending"), name="proposal_waiting"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"proposal of {self.thread}"
