@@ -28,7 +28,7 @@ MAIL_IS_OFF = "No server takes mail (SIM_MAIL_URL): alerts are shown here only."
 
 @admin.register(Alert)
 class AlertAdmin(HistoryAdmin):
-    list_display = ("happened", "kind_word", "sentence", "what_next", "told")
+    list_display = ("what", "kind_word", "happened", "told")
     list_display_links = None
     list_filter = ("kind", "simulation")
     list_select_related = ("simulation",)
@@ -50,9 +50,10 @@ class AlertAdmin(HistoryAdmin):
     def kind_word(self, alert: Alert) -> SafeString:
         return badge(alert.kind, alert.get_kind_display())
 
-    @admin.display(description="what to do next")
-    def what_next(self, alert: Alert) -> SafeString:
-        return format_html('<a href="{}">{}</a>', page_of(alert), alert.next_step)
+    @admin.display(description="what happened")
+    def what(self, alert: Alert) -> SafeString:
+        link = '{}<br><a href="{}">{}</a>'
+        return format_html(link, alert.sentence, page_of(alert), alert.next_step)
 
     @admin.display(description="mail")
     def told(self, alert: Any) -> str:
@@ -69,7 +70,7 @@ class AlertReaderForm(forms.ModelForm):  # type: ignore[type-arg]
     kinds = forms.MultipleChoiceField(
         label="Told when",
         choices=Alert.Kind.choices,
-        widget=forms.CheckboxSelectMultiple,
+        widget=forms.CheckboxSelectMultiple(attrs={"class": "radiolist"}),
         help_text="Each event is told once. It also stands under Alerts, for everybody.",
     )
 
