@@ -1,17 +1,23 @@
 """The sign of life of workers: who shows that it does its work, and who is stuck.
 
-A worker beats whenever it begins or ends a piece of work, now and then while one lasts, and when it
-looked for work and found none. So one that holds work and does not do it falls silent.
+A worker is what serves one queue on one host. It beats each time it looks for work, as long as what
+it took before was begun: one that holds work and does not do it falls silent.
 """
 
 from __future__ import annotations
 
+import socket
 from typing import TYPE_CHECKING
 
 from engine.models import WorkerBeat
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+
+def worker_of(queue: str, *, host: str = "") -> str:
+    """Return the name of the worker of a queue, on this host unless another is named."""
+    return f"{host or socket.gethostname()} {queue}"
 
 
 def beat(worker: str, now: datetime) -> None:

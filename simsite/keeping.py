@@ -10,11 +10,11 @@ import asyncio
 import os
 import signal
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 #: A child that lived for so long is started again at once when it dies; one that did not waits,
@@ -28,10 +28,14 @@ GRACE_SECONDS: Final = 90.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Child:
-    """A command to be kept running, and the name by which people are told of it."""
+    """A command to be kept running, and the name by which people are told of it.
+
+    `environment` is added to our own.
+    """
 
     name: str
     command: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def next_pause(pause_seconds: float, *, lived_seconds: float) -> float:
@@ -102,6 +106,7 @@ class Keeper:
         process = await asyncio.create_subprocess_exec(
             *child.command,
             cwd=self._folder,
+            env=os.environ | child.environment,
             stdin=asyncio.subprocess.DEVNULL,
             pass_fds=(self._tether,),
             start_new_session=True,

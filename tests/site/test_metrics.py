@@ -65,7 +65,7 @@ def test_metrics_of_a_live_run() -> None:
     talk(rows, 1)
     Proposal.objects.update(proposed_at=NOON)
     Alert.objects.create(key="k", kind="late", simulation=rows.simulation, at=NOON)
-    beat("host-a", NOON + timedelta(minutes=4))
+    beat("host-a runs", NOON + timedelta(minutes=4))
 
     assert {
         'sim_runs{status="running"} 1',
@@ -73,7 +73,7 @@ def test_metrics_of_a_live_run() -> None:
         'sim_runs{status="failed"} 0',
         "sim_queue_longest_wait_seconds 300.0",
         f"sim_lease_age_seconds{{{run}}} 300.0",
-        'sim_worker_silent_seconds{worker="host-a"} 60.0',
+        'sim_worker_silent_seconds{worker="host-a runs"} 60.0',
         'sim_turns_total{simulation="main"} 2',
         'sim_turn_longest_wait_seconds{simulation="main"} 2.0',
         'sim_recent_llm_calls{model="offline",outcome="answered"} 1',

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 #: A child that says when it is ready, and when it is asked to stop.
 GENTLE = """
-import signal, sys
-signal.signal(signal.SIGINT, lambda *_: sys.exit("gentle end"))
+import os, signal, sys, time
+signal.signal(signal.SIGINT, lambda *_: sys.exit("gentle end of " + os.environ["CHILD"]))
 print("ready", flush=True)
-signal.pause()
+while True:
+    time.sleep(0.05)  # a signal just before a longer wait would be noticed after it
 """
 STUBBORN = """
 import signal
@@ -72,8 +73,10 @@ async def main():
     keeper = Keeper(tether=reading, folder=Path.cwd(), say=lambda told: print(told, flush=True))
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, keeper.stop)
     starts = [HOLDS_ON.format(reading) + code for code in sys.argv[1:]]
-    await keeper.keep([Child(name=f"child {n}", command=(sys.executable, "-c", code))
-                       for n, code in enumerate(starts)])
+    await keeper.keep([
+        Child(name=f"child {n}", command=(sys.executable, "-c", code), environment={"CHILD": str(n)})
+        for n, code in enumerate(starts)
+    ])
 
 asyncio.run(main())
 """
@@ -208,7 +211,7 @@ def test_one_request_to_stop_ends_every_child() -> None:
         keeper.line_with("ready")
         keeper.process.send_signal(signal.SIGINT)
 
-        assert keeper.rest().count("gentle end") == 2
+        assert sorted(keeper.rest().splitlines()) == ["gentle end of 0", "gentle end of 1"]
         assert keeper.process.wait() == 0
 
 

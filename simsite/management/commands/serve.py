@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from django.core.management import CommandParser
 
 ADDRESS: Final = "127.0.0.1:8000"
-#: What is kept running: a name for people, and a command of manage.py.
-CHILDREN: Final = (("web", ("runserver", "--noreload", "{address}")),)
+#: What is kept running: a name for people, a command of manage.py, and what its environment adds.
+CHILDREN: Final[tuple[tuple[str, tuple[str, ...], dict[str, str]], ...]] = (
+    ("web", ("runserver", "--noreload", "{address}"), {}),
+)
 
 
 class Command(BaseCommand):
@@ -52,6 +54,10 @@ def children(tether: int, *, address: str) -> list[Child]:
     """Return what is kept running: each command under `simsite.tether`."""
     start = (sys.executable, "-m", "simsite.tether", str(tether))
     return [
-        Child(name=name, command=(*start, *(word.format(address=address) for word in words)))
-        for name, words in CHILDREN
+        Child(
+            name=name,
+            command=(*start, *(word.format(address=address) for word in words)),
+            environment=environment,
+        )
+        for name, words, environment in CHILDREN
     ]
