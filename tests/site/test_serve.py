@@ -135,6 +135,12 @@ def pid_of(told: str) -> int:
     return int(told.removesuffix(".").split()[-1])
 
 
+def end(pid: int) -> None:
+    """End a process that should not be there any more."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
 def runs(pid: int) -> bool:
     """Tell whether a process goes on; one that is dead and not yet waited for does not."""
     try:
@@ -163,8 +169,7 @@ def serving(tmp_path: Path) -> Iterator[tuple[Started, int]]:
             wait_until(lambda: answers(port))
             yield serve, port
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(web, signal.SIGKILL)
+            end(web)
 
 
 def test_pause_grows_while_starts_fail_and_is_forgotten_after_a_steady_minute() -> None:
@@ -200,7 +205,7 @@ def test_what_a_dead_child_leaves_behind_is_ended_before_it_starts_again() -> No
         os.kill(first, signal.SIGKILL)
         keeper.line_with("child 0 runs")
 
-        wait_until(lambda: not runs(left))
+        wait_until(lambda: not runs(left), seconds=10)
 
 
 def test_one_request_to_stop_ends_every_child() -> None:
@@ -245,8 +250,10 @@ def test_killed_serve_leaves_no_orphan(tmp_path: Path) -> None:
 
 def test_fork_of_a_tethered_process_ends_with_the_starter_too() -> None:
     with started(sys.executable, "-c", STARTS_FORKING) as starter:
-        child = pid_of(starter.line_with("left behind"))
+        fork = pid_of(starter.line_with("left behind"))
         starter.process.kill()
 
-        starter.rest()
-        wait_until(lambda: not runs(child))
+        try:
+            wait_until(lambda: not runs(fork), seconds=10)
+        finally:
+            end(fork)
