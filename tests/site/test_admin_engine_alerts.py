@@ -14,7 +14,7 @@ from tests.site.admin_world import HOSTILE, NOON, Rows, count_queries, list_url,
 
 if TYPE_CHECKING:
     from django.test import Client
-    from pytest_django.fixtures import SettingsWrapper
+    from pytest_django import Settings
 
 pytestmark = pytest.mark.django_db
 
@@ -119,9 +119,7 @@ def test_person_without_an_address_is_refused(admin_client: Client) -> None:
     assert not AlertReader.objects.exists()
 
 
-def test_page_says_when_no_server_takes_mail(
-    admin_client: Client, settings: SettingsWrapper
-) -> None:
+def test_page_says_when_no_server_takes_mail(admin_client: Client, settings: Settings) -> None:
     add = reverse("admin:engine_alertreader_add")
     settings.EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
     assert MAIL_IS_OFF in page_of(admin_client, add)

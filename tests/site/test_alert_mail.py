@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from django.core.mail import EmailMessage
-    from pytest_django.fixtures import SettingsWrapper
+    from pytest_django import Settings
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +29,7 @@ MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture
-def rows(settings: SettingsWrapper) -> Rows:
+def rows(settings: Settings) -> Rows:
     """Return a world with one reader of everything, and with a mail server."""
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     settings.SIM_SITE_URL = "https://sim.example.org"
@@ -51,7 +51,7 @@ def fail(rows: Rows, detail: str = "The key is wrong.") -> Run:
 
 
 def subjects() -> list[str]:
-    return [message.subject for message in outbox.outbox]
+    return [str(message.subject) for message in outbox.outbox]
 
 
 def test_mail_says_what_happened_where_and_what_to_do(rows: Rows) -> None:
@@ -117,7 +117,7 @@ def test_mail_that_another_process_has_taken_is_left_to_it(
 
 
 def test_server_that_is_down_is_tried_again_and_stops_nothing(
-    rows: Rows, settings: SettingsWrapper
+    rows: Rows, settings: Settings
 ) -> None:
     read_by("bob")
     fail(rows)
@@ -138,7 +138,7 @@ def test_server_that_is_down_is_tried_again_and_stops_nothing(
 
 
 def test_pause_between_tries_grows_to_an_hour_and_ends_after_a_week(
-    rows: Rows, settings: SettingsWrapper
+    rows: Rows, settings: Settings
 ) -> None:
     fail(rows)
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"

@@ -20,7 +20,7 @@ from tests.site.admin_world import NOON, Rows, make_rows, talk
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from pytest_django.fixtures import SettingsWrapper
+    from pytest_django import Settings
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 
@@ -96,7 +96,7 @@ def test_pause_that_somebody_asked_for_is_not_told(rows: Rows) -> None:
 
 
 def test_run_stands_still_when_its_driver_was_not_heard_of_for_two_leases(
-    rows: Rows, settings: SettingsWrapper
+    rows: Rows, settings: Settings
 ) -> None:
     run = make_run(rows, "running")
     with driver_elsewhere(run, seconds=30):
@@ -206,7 +206,7 @@ def test_text_of_others_becomes_one_bounded_line() -> None:
     assert events.one_line("x" * 401) == "x" * 400 + " …"
 
 
-def test_reader_is_mailed_what_was_ticked(rows: Rows, settings: SettingsWrapper) -> None:
+def test_reader_is_mailed_what_was_ticked(rows: Rows, settings: Settings) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     people = [
         User.objects.create(username=name, email=email, is_active=is_active)
@@ -227,7 +227,7 @@ def test_reader_is_mailed_what_was_ticked(rows: Rows, settings: SettingsWrapper)
     assert [mail.reader.person.username for mail in AlertMail.objects.all()] == ["ada"]
 
 
-def test_nobody_is_mailed_without_a_server(rows: Rows, settings: SettingsWrapper) -> None:
+def test_nobody_is_mailed_without_a_server(rows: Rows, settings: Settings) -> None:
     settings.EMAIL_BACKEND = looking.NO_MAIL
     person = User.objects.create(username="ada", email="ada@example.org")
     AlertReader.objects.create(person=person, kinds=["failed"])

@@ -9,8 +9,6 @@ from django.db import OperationalError, connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client, override_settings
 
-from simsite import health
-
 if TYPE_CHECKING:
     from pytest_django import DjangoAssertNumQueries
 
@@ -43,7 +41,7 @@ def test_ready_says_that_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -
     def away(_: object) -> None:
         raise OperationalError("password=secret host=db")
 
-    monkeypatch.setattr(health.MigrationRecorder, "applied_migrations", away)
+    monkeypatch.setattr(MigrationRecorder, "applied_migrations", away)
 
     response = Client().get("/healthz")
 

@@ -19,7 +19,7 @@ from tests.site.admin_world import NOON, Rows, make_rows, take_turn, talk
 
 if TYPE_CHECKING:
     from django.test import Client
-    from pytest_django.fixtures import SettingsWrapper
+    from pytest_django import Settings
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 
@@ -138,7 +138,7 @@ def reads_all(plan: str) -> bool:
     return bool(read_whole) and "proposal_waiting" not in plan
 
 
-def test_token_opens_the_metrics(client: Client, settings: SettingsWrapper) -> None:
+def test_token_opens_the_metrics(client: Client, settings: Settings) -> None:
     settings.SIM_METRICS_TOKEN = "a-long-token"
 
     right = client.get("/metrics", headers={"authorization": "Bearer a-long-token"})
@@ -153,7 +153,7 @@ def test_token_opens_the_metrics(client: Client, settings: SettingsWrapper) -> N
 
 @pytest.mark.parametrize("header", ["", "Bearer ", "Bearer x"])
 def test_without_a_token_in_the_settings_none_opens_them(
-    client: Client, settings: SettingsWrapper, header: str
+    client: Client, settings: Settings, header: str
 ) -> None:
     settings.SIM_METRICS_TOKEN = ""
 
