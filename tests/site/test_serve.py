@@ -193,6 +193,10 @@ def test_child_that_dies_is_started_again_and_said_so() -> None:
         os.kill(first, signal.SIGKILL)
         told = keeper.line()
         second = pid_of(keeper.line_with("child 0 runs"))
+        keeper.line_with("ready")
+        keeper.process.send_signal(signal.SIGINT)
+        assert keeper.rest() == "gentle end of 0"
+        assert keeper.process.wait() == 0
 
     assert told == "child 0 was killed by SIGKILL; it is started again in 1 s."
     assert second != first
