@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from django.db import connection, transaction
 from django.db.models import F, Sum
 
+from engine.core.effects import CALL_DIED
 from engine.core.errors import Fenced
 from engine.core.money import Caps, DayMoney, NoMoney
 from engine.models import CallText, DayCap, LlmCall, Purse, RunControl, RunLease, Turn
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
     from engine.core.effects import CallRecord, TurnRecord
 
-#: What the error of a call says that its own driver did not settle.
-DIED = "died in flight"
 _PURSE = Purse._meta.db_table
 _NO_LIMIT = 2**63 - 1
 _RUN_CAP = (
@@ -168,7 +167,7 @@ def settle_the_dead(run: int) -> None:
         names = run_purse(run), agent_purse(run, agent), day_purse(day)
         _move(names, reserved=nano_usd, cost=nano_usd)
     dead.filter(reserved_nano_usd__gt=0).update(cost_nano_usd=F("reserved_nano_usd"))
-    dead.update(state=LlmCall.State.SETTLED, error=DIED)
+    dead.update(state=LlmCall.State.SETTLED, error=CALL_DIED)
 
 
 def _move(names: tuple[str, ...], *, reserved: int, cost: int) -> None:
