@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
@@ -12,7 +11,7 @@ from django.utils import timezone
 from engine.core.days import local_day
 from engine.core.prices import in_usd
 from engine.core.settings import RefusedSetting
-from engine.management.commands.runsim import WRONG_USE, nano_usd_of
+from engine.management.commands.runsim import WRONG_USE, nano_usd_of, person_here
 from engine.models import Run
 from engine.money import NotRaised, raise_caps, set_day_cap
 from engine.store.database import day_money
@@ -54,7 +53,7 @@ class Command(BaseCommand):
             run,
             max_nano_usd=nano_usd_of(options["max_usd"]),
             max_calls=options["max_calls"],
-            who=getpass.getuser(),
+            who=person_here(),
         )
         then = "go on with `runsim --resume`" if run.status == Run.Status.PAUSED else "it goes on"
         self.stdout.write(f"The cap of run {run.pk} is raised: {then}.")
@@ -62,7 +61,7 @@ class Command(BaseCommand):
     def _day(self, max_usd: str | None) -> None:
         if max_usd is not None:
             cap = None if max_usd == _NO_LIMIT else nano_usd_of(max_usd)
-            set_day_cap(cap, who=getpass.getuser())
+            set_day_cap(cap, who=person_here())
         day = day_money(local_day(timezone.now(), settings.TIME_ZONE))
         most = "no limit" if day.cap is None else f"at most {in_usd(day.cap)}"
         self.stdout.write(
