@@ -270,6 +270,12 @@ class TurnRecord:
     detail: str = ""
 
 
+#: What the error of a call says that was given up,
+CALL_CANCELLED = "cancelled"
+#: and of one that its own driver did not settle.
+CALL_DIED = "died in flight"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRecord:
     """One attempt of one LLM call. Money in nano-USD; `error` empty when it was answered.

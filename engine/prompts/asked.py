@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.prompts.found import show_found
@@ -11,19 +12,25 @@ from engine.prompts.rendering import render
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from engine.ports.llm import LlmRequest
+    from engine.ports.llm import Context, LlmRequest
     from engine.prompts.limits import Limits
     from engine.prompts.prompt import Prompt
 
 
 def prompt_of(request: LlmRequest) -> Prompt:
     """Return the prompt of a request; a short one where a whole one was too long."""
-    return render(request.context, limits_of(request))
+    return _rendered(request.context, limits_of(request))
 
 
 def limits_of(request: LlmRequest) -> Limits:
     """Return how long the texts of a request may be."""
     return LIMITS.halved() if request.is_short else LIMITS
+
+
+@lru_cache(maxsize=256)
+def _rendered(context: Context, limits: Limits) -> Prompt:
+    """Render once what is estimated, sent, recorded, and perhaps sent again."""
+    return render(context, limits)
 
 
 def asked_of(request: LlmRequest) -> tuple[str, ...]:

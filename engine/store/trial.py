@@ -10,7 +10,8 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.ports.store import Beat, StoredMessage, Texts, ToldTalk, Wanted, Wish
+from engine.ports.store import Beat, Texts, ToldTalk, Wanted, Wish
+from engine.store.stored import stored
 
 if TYPE_CHECKING:
     from engine.core.effects import CallRecord, Effect, TurnRecord
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from engine.core.group import Decision, Group, NewMessage
     from engine.core.money import Caps, NoMoney
     from engine.core.records import Talk
-    from engine.ports.store import Loaded, Store
+    from engine.ports.store import Loaded, Store, StoredMessage
 
 
 class TrialStore:
@@ -94,17 +95,7 @@ class TrialStore:
         )
 
     def _keep(self, new: NewMessage) -> None:
-        message = StoredMessage(
-            seq=new.seq,
-            channel=new.channel,
-            root=new.root,
-            ordinal=new.ordinal,
-            author=new.author,
-            person="",
-            is_bot=True,
-            text=new.text,
-            at=new.committed_at,
-        )
+        message = stored(new)
         self._messages[new.seq] = message
         self._threads[new.seq if new.root is None else new.root].append(message)
         self._written[new.author].append(new.text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.core.budget import Reservation, Spent
 from engine.core.config import LOOK_UP_ROUNDS, MAX_CALLS_PER_TURN
-from engine.core.effects import CallRecord
+from engine.core.effects import CALL_CANCELLED, CallRecord
 from engine.core.errors import (
     EngineError,
     LlmError,
@@ -353,7 +353,7 @@ def _error_of(failure: BaseException | None) -> str:
         case PermanentLlmError():
             return f"permanent: {failure}"
         case asyncio.CancelledError():
-            return "cancelled"
+            return CALL_CANCELLED
         case LlmError():
             return f"failed: {failure}"
     return f"failed: {type(failure).__name__}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from tests.anthropic_api import minds, steps
 from tests.anthropic_api.models import HAIKU, SONNET
 from tests.anthropic_api.server import KEY, AnthropicApi
 from tests.backends.talkative import talkative
-from tests.backends.worlds import TEN, give_texts, play, quick_world, use
+from tests.backends.worlds import TEN, give_texts, play, quick_world, reasons, use
 from tests.doors import runsim
 
 if TYPE_CHECKING:
@@ -34,13 +33,6 @@ def api(settings: Settings) -> Iterator[AnthropicApi]:
     with AnthropicApi(mind=talkative) as server:
         use(settings, server)
         yield server
-
-
-def reasons(run: Run) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for rejected in Turn.objects.filter(run=run).values_list("rejected", flat=True):
-        found.update(rejected)
-    return found
 
 
 def test_ten_agents_talk_to_proposals_mostly_from_the_cache(api: AnthropicApi) -> None:

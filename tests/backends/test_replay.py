@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -12,12 +11,12 @@ import pytest
 from django.utils import timezone
 
 from cohorts.models import Agent
-from engine.models import CallText, LlmCall, Message, Run, Simulation, Turn
+from engine.models import CallText, LlmCall, Message, Run, Simulation
 from engine.store.database import recorded_calls
 from tests.anthropic_api import steps
 from tests.anthropic_api.server import KEY, AnthropicApi
 from tests.backends.talkative import talkative
-from tests.backends.worlds import TEN, give_texts, play, quick_world, use
+from tests.backends.worlds import TEN, give_texts, play, quick_world, reasons, use
 from tests.doors import command, runsim
 
 if TYPE_CHECKING:
@@ -44,13 +43,6 @@ def said(run: Run) -> list[tuple[object, ...]]:
     rows = Message.objects.filter(run=run).order_by("seq")
     columns = ("seq", "channel__name", "root__seq", "ordinal", "author__slug", "text")
     return list(rows.values_list(*columns))
-
-
-def reasons(run: Run) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for rejected in Turn.objects.filter(run=run).values_list("rejected", flat=True):
-        found.update(rejected)
-    return found
 
 
 def test_replay_says_the_same_and_asks_nobody(api: AnthropicApi) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from cohorts.models import Agent
+from engine.models import Turn
 from tests.anthropic_api.server import KEY
 from tests.core.offline_society import load_roster
 from tests.doors import Told, make_world, runsim
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
     from pytest_django.fixtures import Settings
 
-    from engine.models import Simulation
+    from engine.models import Run, Simulation
     from tests.anthropic_api.server import AnthropicApi
 
 TEN = ("ash", "elm", "fir", "oak", "alder", "birch", "cedar", "hazel", "larch", "rowan")
@@ -42,6 +44,14 @@ def give_texts(slugs: Sequence[str]) -> None:
         Agent.objects.filter(slug=slug).update(
             public_profile=who.public_profile, private_instructions=who.private_instructions
         )
+
+
+def reasons(run: Run) -> Counter[str]:
+    """Count what was refused in a run, by reason."""
+    found: Counter[str] = Counter()
+    for rejected in Turn.objects.filter(run=run).values_list("rejected", flat=True):
+        found.update(rejected)
+    return found
 
 
 def play(*words: str) -> Told:

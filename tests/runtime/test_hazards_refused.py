@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import closing, suppress
 from dataclasses import replace
 
+from engine.backends.clock import VirtualLoop
 from engine.core.effects import Post, TakeNotice
 from engine.core.errors import RowRefused
 from engine.core.group import Group
@@ -103,3 +106,24 @@ def test_new_root_that_cannot_be_stored_leaves_nothing_to_settle() -> None:
             assert after == replace(before, last_selected=1, ended_at=door.clock.now())
 
     in_virtual_time(body())
+
+
+class Outside(BaseException):
+    """What comes from outside of the code, as a test's deadline does."""
+
+
+def test_whatever_ends_the_committer_is_told_to_who_waits() -> None:
+    async def fail(group: Group) -> None:
+        if group.messages:
+            raise Outside
+
+    async def body() -> BaseException | None:
+        with suppress(Outside):  # the committer itself ends with it
+            async with open_door(make_society(2), before_commit=fail) as door:
+                waiting = asyncio.create_task(door.turn(1, post(1)))
+                await asyncio.wait({waiting}, timeout=60)
+        return waiting.exception() if waiting.done() else None
+
+    # Closed as it is: who is told nothing cannot be cancelled either.
+    with closing(VirtualLoop()) as loop:
+        assert isinstance(loop.run_until_complete(body()), Outside)

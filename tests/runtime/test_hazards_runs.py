@@ -188,17 +188,10 @@ def test_driver_that_is_fenced_at_a_commit_ends_interrupted() -> None:
     assert "the lease has moved on" in played.ending.sentence
 
 
-class Outside(BaseException):
-    """What comes from outside of the code, as a test's deadline does."""
-
-
-@pytest.mark.parametrize("failure", [OSError, Outside])
-def test_database_that_fails_ends_the_run_as_failed(failure: type[BaseException]) -> None:
-    """Whatever ends the committer is told to all who wait for it: nobody waits for ever."""
-
+def test_database_that_fails_ends_the_run_as_failed() -> None:
     async def fail(group: Group) -> None:
         if group.messages:
-            raise failure("the disk is full")
+            raise OSError("the disk is full")
 
     played = play(at_home(2), script=eager, before_commit=fail)
     assert played.reason == "failed"

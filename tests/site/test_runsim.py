@@ -15,6 +15,7 @@ from cohorts.models import TopologyChange
 from engine.models import (
     Channel,
     ChannelMember,
+    DayCap,
     Decision,
     LlmCall,
     Message,
@@ -27,7 +28,7 @@ from engine.models import (
 )
 from engine.simulations import house_rules_of, save_house_rules
 from engine.store.database import read_lease
-from tests.doors import Told, driver_elsewhere, make_agent, make_world, runsim
+from tests.doors import Told, command, driver_elsewhere, make_agent, make_world, runsim
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -359,6 +360,8 @@ def test_person_without_a_name_is_told_by_number(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(os, "getuid", lambda: 4711)
     assert play("--max-turns", "1").code == 0
     assert Run.objects.get().started_by == "user 4711"
+    assert command("simctl", "day", "--max-usd", "5").code == 0
+    assert DayCap.objects.get().changed_by == "user 4711"
 
 
 def test_stored_policy_and_settings_hold_unless_the_run_says_otherwise() -> None:

@@ -153,7 +153,9 @@ def _begin(options: dict[str, Any]) -> runs.Begun:
     name = options["simulation"]
     channels = [channel.strip() for channel in options["channels"].split(",") if channel.strip()]
     config = _configuration(options, Simulation.objects.filter(name=name).first())
-    return runs.begin_named(name, config, channels=channels, fresh=options["fresh"], who=who())
+    return runs.begin_named(
+        name, config, channels=channels, fresh=options["fresh"], who=person_here()
+    )
 
 
 def _planned(options: dict[str, Any]) -> tuple[Simulation, RunConfig]:
@@ -272,7 +274,7 @@ def nano_usd_of(text: str | None) -> int | None:
     return int(usd * NANO)
 
 
-def who() -> str:
+def person_here() -> str:
     """Return the name of the person at the terminal; a container's user may have none."""
     try:
         return getpass.getuser()

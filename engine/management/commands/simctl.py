@@ -14,7 +14,7 @@ from engine import runs
 from engine.core.days import local_day
 from engine.core.prices import in_usd
 from engine.core.settings import RefusedSetting
-from engine.management.commands.runsim import WRONG_USE, nano_usd_of, who
+from engine.management.commands.runsim import WRONG_USE, nano_usd_of, person_here
 from engine.models import Run
 from engine.models.runs import LIVE
 from engine.money import NotRaised, raise_caps, set_day_cap
@@ -65,7 +65,7 @@ class Command(BaseCommand):
                 self._day(options["max_usd"])
             else:
                 ask, _ = _ASKS[word]
-                self.stdout.write(ask(_run(options["run"]), who=who()))
+                self.stdout.write(ask(_run(options["run"]), who=person_here()))
         except (NotRaised, RefusedSetting, runs.RunRefused) as error:
             raise CommandError(str(error), returncode=WRONG_USE) from error
 
@@ -82,7 +82,7 @@ class Command(BaseCommand):
             run,
             max_nano_usd=nano_usd_of(options["max_usd"]),
             max_calls=options["max_calls"],
-            who=who(),
+            who=person_here(),
         )
         then = (
             f"go on with `simctl resume {run.pk}` or `runsim --resume`"
@@ -94,7 +94,7 @@ class Command(BaseCommand):
     def _day(self, max_usd: str | None) -> None:
         if max_usd is not None:
             cap = None if max_usd == _NO_LIMIT else nano_usd_of(max_usd)
-            set_day_cap(cap, who=who())
+            set_day_cap(cap, who=person_here())
         day = day_money(local_day(timezone.now(), settings.TIME_ZONE))
         most = "no limit" if day.cap is None else f"at most {in_usd(day.cap)}"
         self.stdout.write(

@@ -117,10 +117,12 @@ class Bookings:
     async def _work_off(self, entries: list[_Entry]) -> None:
         try:
             answers = await self._work(tuple(entry.booking for entry in entries))
-        except Exception as error:  # noqa: BLE001 - the askers', whatever it is
+        except BaseException as error:
             for entry in entries:
                 entry.answer.set_exception(error)
                 entry.answer.exception()  # a settlement has no asker
+            if not isinstance(error, Exception):
+                raise
             return
         for entry, answer in zip(entries, answers, strict=True):
             entry.answer.set_result(answer)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from django.db import connection, transaction
 from django.db.models import F, Sum
 
+from engine.core.effects import CALL_DIED
 from engine.core.errors import Fenced
 from engine.core.money import TOO_MANY_CALLS, Caps, DayMoney, MonthMoney, NoMoney
 from engine.models import (
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 
     from engine.core.effects import CallRecord, TurnRecord
 
-#: What the error of a call says that its own driver did not settle.
-DIED = "died in flight"
 _PURSE = Purse._meta.db_table
 _NO_LIMIT = 2**63 - 1
 _RUN_CAP = (
@@ -240,7 +239,7 @@ def settle_the_dead(run: int) -> None:
             names.append(month_purse(schedule, day))
         _move(names, reserved=nano_usd, cost=nano_usd)
     dead.filter(reserved_nano_usd__gt=0).update(cost_nano_usd=F("reserved_nano_usd"))
-    dead.update(state=LlmCall.State.SETTLED, error=DIED)
+    dead.update(state=LlmCall.State.SETTLED, error=CALL_DIED)
 
 
 def _move(names: Sequence[str], *, reserved: int, cost: int) -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
+from engine.core.effects import CALL_CANCELLED, CALL_DIED
 from engine.core.recording import CallText, RecordedCall
 from engine.core.usage import Receipt, Usage
 from engine.models import LlmCall
-from engine.store.database.promises import DIED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,13 +23,11 @@ if TYPE_CHECKING:
 CHUNK = 500
 #: What was taken at one moment is answered so far apart, to keep its order.
 APART_SECONDS = 1e-6
-#: What the error of a call says that was given up.
-CANCELLED = "cancelled"
 
 
 def answered_calls(run: int) -> QuerySet[LlmCall]:
     """Return the paid calls of a run that came to something, in the order in which they were made."""
-    given_up = Q(error=CANCELLED) | Q(error=DIED)
+    given_up = Q(error__in=[CALL_CANCELLED, CALL_DIED])
     calls = LlmCall.objects.filter(run=run, reserved_on__isnull=False).exclude(given_up)
     return calls.order_by("turn", "number")
 

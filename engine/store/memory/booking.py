@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from engine.core.effects import CALL_DIED
 from engine.core.errors import Fenced
 
 if TYPE_CHECKING:
     from engine.core.effects import CallRecord, TurnRecord
     from engine.core.money import Caps, NoMoney
     from engine.store.memory.tables import Tables
-
-#: What the error of a call says that its own driver did not settle.
-DIED = "died in flight"
 
 
 def reserve(
@@ -50,7 +48,7 @@ def settle_the_dead(tables: Tables) -> None:
     """Settle at its estimate what the driver before has left reserved."""
     for key in tuple(tables.reserved):
         call = tables.calls[key]
-        dead = replace(call, cost_nano_usd=call.reserved_nano_usd or None, error=DIED)
+        dead = replace(call, cost_nano_usd=call.reserved_nano_usd or None, error=CALL_DIED)
         pay(tables, dead)
         tables.calls[key] = dead
 

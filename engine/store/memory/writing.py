@@ -11,6 +11,7 @@ from engine.ports.store import StoredMessage
 from engine.store.memory.booking import pay
 from engine.store.memory.tables import MessageRow, ProposalRow, Tables, Undo
 from engine.store.shape import check_shape
+from engine.store.stored import stored
 
 if TYPE_CHECKING:
     from engine.core.records import Thread
@@ -104,17 +105,7 @@ def _require(
 def _write_message(tables: Tables, new: NewMessage, undo: Undo) -> None:
     _require(tables, agent=new.author, channel=new.channel)
     row = MessageRow(
-        message=StoredMessage(
-            seq=new.seq,
-            channel=new.channel,
-            root=new.root,
-            ordinal=new.ordinal,
-            author=new.author,
-            person="",
-            is_bot=True,
-            text=new.text,
-            at=new.committed_at,
-        ),
+        message=stored(new),
         addressed=new.addressed,
         answers_ordinal=new.answers_ordinal,
         turn=new.turn,

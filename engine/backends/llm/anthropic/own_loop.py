@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+#: What was given up has so many seconds to end: a run that is stopped for the second time waits.
+LAST_SECONDS = 2.0
+
 
 class OwnLoop:
     """Runs coroutines elsewhere; whoever awaits one and is cancelled cancels it."""
@@ -41,7 +44,5 @@ async def _end_all() -> None:
     for task in tasks:
         if not task.cancelling():  # what is giving up already is not to be disturbed
             task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    loop = asyncio.get_running_loop()
-    await loop.shutdown_asyncgens()
-    await loop.shutdown_default_executor()
+    if tasks:
+        await asyncio.wait(tasks, timeout=LAST_SECONDS)
