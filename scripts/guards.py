@@ -269,6 +269,8 @@ def main(arguments: Sequence[str], root: Path) -> int:
         print(error)
         return 1
     missed = [outcome for outcome in outcomes if outcome.problem]
+    for outcome in missed:
+        print(outcome)
     print(f"guards: {len(outcomes) - len(missed)} passed, {len(missed)} failed")
     return 1 if missed else 0
 

@@ -18,13 +18,17 @@ ALLOWED = re.compile(
 
 
 def stated_licences(package: Distribution) -> list[str]:
-    """What a package says of itself, the most exact statement first."""
+    """What a package says of itself, the most exact statement first; else its licence's title."""
     metadata = package.metadata
     classifiers = metadata.get_all("Classifier") or []
     return [
         *(metadata.get_all("License-Expression") or []),
         *(line for line in classifiers if line.startswith("License ::")),
         *(line for text in metadata.get_all("License") or [] for line in text.splitlines()[:1]),
+    ] or [
+        title
+        for name in metadata.get_all("License-File") or []
+        for title in (package.read_text(f"licenses/{name}") or "").splitlines()[:1]
     ]
 
 

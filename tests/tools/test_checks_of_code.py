@@ -72,6 +72,22 @@ def test_licences_report_a_package_that_states_none(
     assert capsys.readouterr().out == "Licence not allowed: odd: no licence stated\n"
 
 
+@pytest.mark.parametrize(("title", "allowed"), [("MIT License", True), ("Buy one", False)])
+def test_licence_is_read_from_its_file_when_nothing_is_stated(
+    tmp_path: Path, title: str, allowed: bool
+) -> None:
+    info = tmp_path / "quiet-1.dist-info"
+    (info / "licenses").mkdir(parents=True)
+    (info / "licenses" / "LICENSE").write_text(f"{title}\n\nCopyright\n", encoding="utf-8")
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.4\nName: quiet\nVersion: 1\nLicense-File: LICENSE\n",
+        encoding="utf-8",
+    )
+    [package] = distributions(path=[str(tmp_path)])
+
+    assert licences.is_allowed(licences.stated_licences(package)) is allowed
+
+
 def test_forked_migrations_are_named() -> None:
     leaves = [("auth", "0001"), ("auth", "0002"), ("engine", "0003_b"), ("engine", "0003_a")]
 

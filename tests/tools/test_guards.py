@@ -92,7 +92,10 @@ def test_guards_give_an_exit_code_and_a_last_line(
     assert guards.main(["caught"], project) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "guards: 1 passed, 0 failed"
     assert guards.main(["missed"], project) == 1
-    assert capsys.readouterr().out.splitlines()[-1] == "guards: 0 passed, 1 failed"
+    *_, missed, problem, last = capsys.readouterr().out.splitlines()
+    assert missed.startswith("missed  missed (")
+    assert problem.strip().startswith("still passes without the safeguard")
+    assert last == "guards: 0 passed, 1 failed"
 
 
 def test_guards_prove_nothing_on_code_whose_tests_fail(
