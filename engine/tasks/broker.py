@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connection
 from django.utils import timezone
@@ -21,6 +21,7 @@ from django_q.signals import post_execute_in_worker, pre_execute
 from engine import runs
 from engine.store.database import TROUBLE
 from engine.tasks.renewal import Renewals
+from engine.workers import beat, worker_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Message = tuple[int, str]
+
+#: Several for each of the minutes that a watchdog waits.
+BEAT_SECONDS: Final = 20.0
 
 
 class FairBroker(ORM):  # type: ignore[misc]  # django-q2 has no types
@@ -42,6 +46,7 @@ class FairBroker(ORM):  # type: ignore[misc]  # django-q2 has no types
         super().__init__(list_key)
         self._handed: dict[int, datetime] = {}
         self._unstarted: set[int] = set()
+        self._beat_due_at = time.monotonic()
 
     def dequeue(self) -> list[Message] | None:
         """Return the next message for a free worker; None after a while without one."""
@@ -58,9 +63,12 @@ class FairBroker(ORM):  # type: ignore[misc]  # django-q2 has no types
 
     def _next(self) -> Message | None:
         self._look_after_handed()
-        if self._unstarted or len(self._handed) >= Conf.WORKERS:
+        if self._unstarted:
             return None
         now = timezone.now()
+        self._show_life(now)
+        if len(self._handed) >= Conf.WORKERS:
+            return None
         row = self._rows().filter(key=self.list_key, lock__lt=now).order_by("pk").first()
         if row is None:
             return None
@@ -69,6 +77,12 @@ class FairBroker(ORM):  # type: ignore[misc]  # django-q2 has no types
             return None  # another cluster was quicker
         self._handed[row.pk] = lock
         return row.pk, row.payload
+
+    def _show_life(self, now: datetime) -> None:
+        """A cluster that takes messages and begins with none is silent: its watchdog hears that."""
+        if time.monotonic() >= self._beat_due_at:
+            beat(worker_of(self.list_key), now)
+            self._beat_due_at = time.monotonic() + BEAT_SECONDS
 
     def _look_after_handed(self) -> None:
         """Forget what is done, or whose worker died; notice what no worker ever began."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,12 +13,16 @@ from django_q.conf import Conf
 from django_q.models import OrmQ
 
 from engine import runs
+from engine.models import WorkerBeat
 from engine.tasks import broker as brokers
 from engine.tasks.broker import FairBroker, RunBroker
 from engine.tasks.renewal import Renewals
+from engine.workers import worker_of
 from tests.doors import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
@@ -109,6 +113,43 @@ def test_cluster_whose_workers_begin_with_nothing_takes_no_more(
     assert taken(broker) is None
     OrmQ.objects.get(payload="a").delete()
     assert taken(broker) == "b"
+
+
+def test_cluster_is_heard_of_until_its_workers_begin_with_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(brokers, "BEAT_SECONDS", 0)
+    monkeypatch.setattr(Conf, "RETRY", -1)  # the lock is over at once
+    put("a")
+    broker = FairBroker("sim")
+    beats = WorkerBeat.objects.filter(worker=worker_of("sim"))
+
+    assert taken(broker) == "a"
+    beats.update(at=LONG_AGO)
+    taken(broker)
+    assert beats.get().at == LONG_AGO
+
+    OrmQ.objects.get(payload="a").delete()
+    taken(broker)
+    assert beats.get().at > LONG_AGO
+
+
+def test_cluster_is_heard_of_while_its_workers_are_busy_and_not_at_every_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Conf, "WORKERS", 1)
+    put("a")
+    broker = FairBroker("sim")
+    assert taken(broker) == "a"
+    beats = WorkerBeat.objects.filter(worker=worker_of("sim"))
+    beats.update(at=LONG_AGO)
+
+    assert taken(broker) is None
+    assert beats.get().at == LONG_AGO
+
+    monkeypatch.setattr(broker, "_beat_due_at", 0.0)
+    assert taken(broker) is None
+    assert beats.get().at > LONG_AGO
 
 
 def test_database_that_is_away_is_asked_again(
