@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db.models import Count, Min, Q
 
 from engine.alerts.usual import is_quick, is_slow, usual_seconds
-from engine.models import Alert, Proposal, Run, RunLease
+from engine.models import Alert, Occasion, Proposal, Run, RunLease, RunSchedule
 from engine.store.database import read_lease
 
 if TYPE_CHECKING:
@@ -48,8 +48,9 @@ class Event:
 
     kind: Alert.Kind
     key: str
-    simulation_id: int
+    simulation_id: int | None
     run_id: int | None = None
+    schedule_id: int | None = None
     sentence: str
     next_step: str
 
@@ -103,13 +104,41 @@ def stalled(now: datetime) -> Iterator[Event]:
 def late(now: datetime) -> Iterator[Event]:
     """Runs that were asked for more than five minutes ago, and have not begun."""
     waits = Q(status=Run.Status.QUEUED, created_at__lt=now - START_WITHIN)
-    for run in Run.objects.filter(waits).select_related("simulation"):
+    for run in Run.objects.filter(waits).select_related("simulation", "ticket"):
+        ticket = getattr(run, "ticket", None)
+        waits_for = "" if ticket is None else ticket.waits_for
         yield _of_run(
             Alert.Kind.LATE,
             run,
             said="has not started",
-            detail=f"It was asked for {_clock(run.created_at)}.",
+            detail=f"It was asked for {_clock(run.created_at)}. {waits_for}",
             next_step="Look whether a worker runs, and whether other runs fill all places.",
+        )
+
+
+def unseen(now: datetime) -> Iterator[Event]:
+    """Times of schedules that are over since five minutes, and that no worker has looked at."""
+    due = Q(enabled=True, next_at__lt=now - START_WITHIN)
+    for schedule in RunSchedule.objects.filter(due):
+        assert schedule.next_at is not None
+        yield _of_schedule(
+            schedule,
+            schedule.next_at,
+            said="No worker has looked at it since.",
+            next_step="Look whether a worker of the queue runs is at work.",
+        )
+
+
+def without_a_run(now: datetime) -> Iterator[Event]:
+    """Times of schedules within a day at which no run could begin."""
+    outcomes = (Occasion.Outcome.MISSED, Occasion.Outcome.REFUSED)
+    lost = Q(outcome__in=outcomes, decided_at__gte=now - NEWS)
+    for occasion in Occasion.objects.filter(lost).select_related("schedule"):
+        yield _of_schedule(
+            occasion.schedule,
+            occasion.intended_at,
+            said=occasion.reason,
+            next_step="Cure what the sentence says, or switch the schedule off.",
         )
 
 
@@ -165,6 +194,8 @@ FINDERS: Final[tuple[Callable[[datetime], Iterator[Event]], ...]] = (
     paused,
     stalled,
     late,
+    unseen,
+    without_a_run,
     unusual,
     unreviewed,
 )
@@ -188,6 +219,21 @@ def _of_run(
         simulation_id=run.simulation_id,
         run_id=run.pk,
         sentence=sentence.strip(),
+        next_step=next_step,
+    )
+
+
+def _of_schedule(
+    schedule: RunSchedule, intended_at: datetime, *, said: str, next_step: str
+) -> Event:
+    """Return the event that a time of a schedule gave no run, the same whoever finds it."""
+    return Event(
+        kind=Alert.Kind.LATE,
+        key=f"late schedule {schedule.pk} {intended_at:%Y-%m-%dT%H:%M}",
+        simulation_id=schedule.simulation_id,
+        schedule_id=schedule.pk,
+        sentence=f"The schedule {schedule.name} was to begin a run {_clock(intended_at)}. "
+        f"{one_line(said)}",
         next_step=next_step,
     )
 

@@ -52,6 +52,7 @@ def _tell(event: Event, now: datetime) -> Alert | None:
                 kind=event.kind,
                 simulation_id=event.simulation_id,
                 run_id=event.run_id,
+                schedule_id=event.schedule_id,
                 at=now,
                 sentence=event.sentence,
                 next_step=event.next_step,

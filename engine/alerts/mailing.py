@@ -41,7 +41,7 @@ def send_mails(now: datetime) -> int:
     waiting = AlertMail.objects.filter(
         sent_at__isnull=True, next_try_at__lte=now, alert__at__gt=now - TRIED_FOR
     )
-    mails = waiting.select_related("alert__simulation", "alert__run", "reader__person")
+    mails = waiting.select_related("alert__simulation", "alert__schedule", "reader__person")
     n_sent = 0
     with _Server() as server:
         for mail in mails.order_by("next_try_at", "pk")[:AT_ONCE]:
@@ -62,10 +62,9 @@ def _claim(mail: AlertMail, now: datetime) -> bool:
 def message(mail: AlertMail) -> EmailMessage:
     """Return the mail as plain text; its subject holds only our own words and checked names."""
     alert = mail.alert
-    where = f"run {alert.run_id} of {alert.simulation}" if alert.run_id else str(alert.simulation)
     host = urlsplit(settings.SIM_SITE_URL).hostname
     return EmailMessage(
-        subject=f"{alert.get_kind_display().capitalize()}: {where}",
+        subject=f"{alert.get_kind_display().capitalize()}: {_where(alert)}",
         body=f"{alert.sentence}\n\nNext: {alert.next_step}\n{settings.SIM_SITE_URL}{page_of(alert)}\n",
         to=[mail.reader.person.email],
         # The same for every try, so that a second copy can be known as one.
@@ -73,10 +72,18 @@ def message(mail: AlertMail) -> EmailMessage:
     )
 
 
+def _where(alert: Alert) -> str:
+    if alert.run_id is not None:
+        return f"run {alert.run_id} of {alert.simulation}"
+    return str(alert.simulation if alert.schedule is None else alert.schedule)
+
+
 def page_of(alert: Alert) -> str:
     """Return the path of the page on which one can do something about an alert."""
     if alert.run_id is not None:
         return reverse("admin:engine_run_change", args=[alert.run_id])
+    if alert.schedule_id is not None:
+        return reverse("admin:engine_runschedule_change", args=[alert.schedule_id])
     query = f"?state__exact=pending&simulation__id__exact={alert.simulation_id}"
     return reverse("admin:engine_proposal_changelist") + query
 

@@ -601,7 +601,12 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='alert',
             name='simulation',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='alerts', to='engine.simulation'),
+            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='alerts', to='engine.simulation'),
+        ),
+        migrations.AddField(
+            model_name='alert',
+            name='schedule',
+            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='alerts', to='engine.runschedule'),
         ),
         migrations.AddField(
             model_name='alertmail',

@@ -12,11 +12,15 @@ from django.db import models
 from django.db.models import Q
 
 from engine.models.runs import Run
+from engine.models.schedules import RunSchedule
 from engine.models.simulation import Simulation
 
 
 class Alert(models.Model):
-    """One event that a person should know of; `key` is the event's, so that it is told once."""
+    """One event that a person should know of; `key` is the event's, so that it is told once.
+
+    It is of a run, of a schedule, or else of a simulation.
+    """
 
     class Kind(models.TextChoices):
         FAILED = "failed", "a run failed"
@@ -29,8 +33,13 @@ class Alert(models.Model):
 
     key = models.CharField(max_length=100, unique=True)
     kind = models.CharField(max_length=12, choices=Kind)
-    simulation = models.ForeignKey(Simulation, on_delete=models.CASCADE, related_name="alerts")
+    simulation = models.ForeignKey(
+        Simulation, on_delete=models.CASCADE, null=True, related_name="alerts"
+    )
     run = models.ForeignKey(Run, on_delete=models.CASCADE, null=True, related_name="alerts")
+    schedule = models.ForeignKey(
+        RunSchedule, on_delete=models.CASCADE, null=True, related_name="alerts"
+    )
     at = models.DateTimeField()
     sentence = models.TextField()
     next_step = models.TextField()

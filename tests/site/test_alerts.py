@@ -13,9 +13,20 @@ from django.db import connections
 
 from engine.alerts import events, look, looking
 from engine.alerts.usual import is_quick, is_slow, middle
-from engine.models import Alert, AlertMail, AlertReader, Proposal, Run, RunLease
+from engine.models import (
+    Alert,
+    AlertMail,
+    AlertReader,
+    Occasion,
+    Proposal,
+    Run,
+    RunLease,
+    Ticket,
+)
+from engine.runs.firing import fire_due
 from tests.doors import driver_elsewhere
 from tests.site.admin_world import NOON, Rows, make_rows, talk
+from tests.site.schedule_rows import NINE, make_schedule
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -118,7 +129,48 @@ def test_run_that_does_not_start_within_five_minutes_is_told(rows: Rows) -> None
     asked_at = run.created_at
 
     assert told(asked_at + timedelta(minutes=5)) == []
-    assert [kind for kind, _ in told(asked_at + timedelta(minutes=5, seconds=1))] == ["late"]
+    Ticket.objects.create(run=run, waits_for="All 20 places are taken.")
+    ((kind, sentence),) = told(asked_at + timedelta(minutes=5, seconds=1))
+    assert kind == "late"
+    assert sentence.endswith(" UTC. All 20 places are taken.")
+
+
+def test_schedule_that_no_worker_has_looked_at_is_told() -> None:
+    schedule = make_schedule()
+    sentence = "The schedule mornings was to begin a run 01 December 08:00 UTC. "
+
+    assert told(NINE + timedelta(minutes=5)) == []
+    (alert,) = look(NINE + timedelta(minutes=6))
+    assert alert.sentence == sentence + "No worker has looked at it since."
+    assert alert.schedule == schedule
+
+    fire_due(NINE + timedelta(minutes=7))  # a worker is back, and the time is missed
+
+    assert Occasion.objects.get().outcome == "missed"
+    assert told(NINE + timedelta(minutes=8)) == []
+
+
+def test_time_of_a_schedule_at_which_no_run_could_begin_is_told_for_a_day() -> None:
+    make_schedule(asked={"llm": "anthropic"})
+    fire_due(NINE)
+    sentence = (
+        "The schedule mornings was to begin a run 01 December 08:00 UTC. "
+        f"{Occasion.objects.get().reason}"
+    )
+
+    assert told(NINE + timedelta(hours=23)) == [("late", sentence)]
+    assert told(NINE + timedelta(hours=23)) == []
+    Alert.objects.all().delete()
+    assert told(NINE + timedelta(days=1, minutes=1)) == []
+
+
+def test_schedule_that_began_its_run_or_is_off_is_not_told() -> None:
+    make_schedule()
+    make_schedule(name="evenings", enabled=False)
+    fire_due(NINE)
+
+    assert Occasion.objects.get().outcome == "run"
+    assert [alert for alert in look(NINE + timedelta(minutes=6)) if alert.schedule_id] == []
 
 
 def usual(rows: Rows, *minutes: float) -> None:
