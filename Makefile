@@ -27,7 +27,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make demo     a first look: set-up, demo roster, one rehearsal run to its end"
-	@echo "make serve    the admin on http://127.0.0.1:8000/admin/, kept running until Ctrl-C"
+	@echo "make serve    the admin on http://127.0.0.1:8000/admin/ and a worker, kept running until Ctrl-C"
 	@echo "make test     the test suite, on SQLite and on a real PostgreSQL"
 	@echo "make check    format, lint, types, layers, migrations, templates, licences, sizes"
 	@echo "make guards   takes away one safeguard after the other and expects a test to fail"

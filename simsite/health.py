@@ -36,7 +36,9 @@ class HealthMiddleware:
             return HttpResponseNotAllowed(["GET", "HEAD"])
         trouble = "" if request.path_info == LIVE else why_not_ready()
         told = HttpResponse(
-            f"{trouble or 'ok'}\n", status=503 if trouble else 200, content_type="text/plain"
+            f"not ready: {trouble}\n" if trouble else "ok\n",
+            status=503 if trouble else 200,
+            content_type="text/plain",
         )
         told["Cache-Control"] = "no-store"
         return told
@@ -47,9 +49,9 @@ def why_not_ready() -> str:
     try:
         applied = MigrationRecorder(connection).applied_migrations()
     except Error:
-        return "not ready: the database does not answer"
+        return "the database does not answer"
     is_behind = any(last not in applied for last in _last_migrations())
-    return "not ready: migrations are missing" if is_behind else ""
+    return "migrations are missing, run `manage.py migrate`" if is_behind else ""
 
 
 @cache

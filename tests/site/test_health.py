@@ -33,7 +33,7 @@ def test_ready_asks_the_database_and_its_migrations(
     response = Client().get("/healthz/ready")
     assert (response.status_code, response.content) == (
         503,
-        b"not ready: migrations are missing\n",
+        b"not ready: migrations are missing, run `manage.py migrate`\n",
     )
 
 

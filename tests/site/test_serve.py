@@ -14,8 +14,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from simsite.keeping import ended_in_words, next_pause
-from tests.doors import MANAGE, PATIENCE_SECONDS, ROOT, wait_until
+from simsite.management.commands.serve import CHILDREN
+from tests.clusters.cluster import requested, wait_for_end
+from tests.doors import MANAGE, PATIENCE_SECONDS, ROOT, environment, make_world, wait_until
 from tests.postgres import free_port
 
 if TYPE_CHECKING:
@@ -159,17 +163,17 @@ def answers(port: int) -> bool:
 
 
 @contextmanager
-def serving(tmp_path: Path) -> Iterator[tuple[Started, int]]:
-    """Serve an empty database; a web process that outlives a failed test is ended."""
+def serving() -> Iterator[tuple[Started, int]]:
+    """Serve this test's database; a process that outlives a failed test is ended."""
     port = free_port()
-    database = f"sqlite:///{tmp_path}/served.sqlite3"
-    with started(*MANAGE, "serve", f"127.0.0.1:{port}", DATABASE_URL=database) as serve:
-        web = pid_of(serve.line_with("web runs as process"))
+    with started(*MANAGE, "serve", f"127.0.0.1:{port}", **environment()) as serve:
+        children = [pid_of(serve.line_with(f"{name} runs as process")) for name, *_ in CHILDREN]
         try:
-            wait_until(lambda: answers(port))
+            wait_until(lambda: answers(port), seconds=PATIENCE_SECONDS)
             yield serve, port
         finally:
-            end(web)
+            for child in children:
+                end(child)
 
 
 def test_pause_grows_while_starts_fail_and_is_forgotten_after_a_steady_minute() -> None:
@@ -235,8 +239,11 @@ def test_second_request_to_stop_kills_what_would_not() -> None:
         assert keeper.process.wait() == 0
 
 
-def test_serve_serves_and_stops_by_one_signal(tmp_path: Path) -> None:
-    with serving(tmp_path) as (serve, port):
+@pytest.mark.django_db(transaction=True)
+def test_serve_serves_drives_runs_and_stops_by_one_signal() -> None:
+    run = requested(make_world(agents=("ash", "elm")), until_idle=True)
+    with serving() as (serve, port):
+        assert wait_for_end(run).status == "completed"
         serve.process.send_signal(signal.SIGINT)
 
         assert "Traceback" not in serve.rest()
@@ -244,12 +251,20 @@ def test_serve_serves_and_stops_by_one_signal(tmp_path: Path) -> None:
         assert not answers(port)
 
 
-def test_killed_serve_leaves_no_orphan(tmp_path: Path) -> None:
-    with serving(tmp_path) as (serve, port):
+@pytest.mark.django_db(transaction=True)
+def test_killed_serve_leaves_no_orphan() -> None:
+    with serving() as (serve, port):
         serve.process.kill()
 
         serve.rest()
         assert not answers(port)
+
+
+def test_serve_asks_for_migrations_first(tmp_path: Path) -> None:
+    empty = f"sqlite:///{tmp_path}/empty.sqlite3"
+    with started(*MANAGE, "serve", DATABASE_URL=empty) as serve:
+        assert "run `manage.py migrate`" in serve.line()
+        assert serve.process.wait() == 1
 
 
 def test_fork_of_a_tethered_process_ends_with_the_starter_too() -> None:

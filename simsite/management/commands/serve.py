@@ -9,8 +9,9 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
-from django.core.management import BaseCommand
+from django.core.management import BaseCommand, CommandError
 
+from simsite.health import why_not_ready
 from simsite.keeping import Child, Keeper
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ ADDRESS: Final = "127.0.0.1:8000"
 #: What is kept running: a name for people, a command of manage.py, and what its environment adds.
 CHILDREN: Final[tuple[tuple[str, tuple[str, ...], dict[str, str]], ...]] = (
     ("web", ("runserver", "--noreload", "{address}"), {}),
+    ("worker", ("qcluster",), {"Q_CLUSTER_NAME": "runs"}),
+    ("alerts", ("alerts",), {}),
 )
 
 
@@ -34,6 +37,9 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, address: str, **_: Any) -> None:
+        reason = why_not_ready()
+        if reason:
+            raise CommandError(f"Nothing can be served: {reason}.")
         # The writing end closes with this process, however it dies; no child ever has it.
         reading, writing = os.pipe()
         try:
