@@ -23,12 +23,14 @@ from compileall import compile_dir
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from py_compile import PycInvalidationMode
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+from scripts.forks import run_pytest
 from tests.postgres import server_url
 
 if TYPE_CHECKING:
@@ -37,8 +39,8 @@ if TYPE_CHECKING:
 WORKERS = 2
 GUARD_SECONDS = 300
 PYTEST = (
-    *(sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"),
-    "--hypothesis-profile=guards",
+    *("-q", "--no-header", "-p", "no:cacheprovider", "--hypothesis-profile=guards"),
+    "-Wignore::pytest.PytestAssertRewriteWarning",  # plugins are imported before: see scripts.forks
 )
 NOT_COPIED = shutil.ignore_patterns(
     ".git", ".venv", "var", "__pycache__", ".*_cache", ".hypothesis"
@@ -108,17 +110,13 @@ class Copy:
         """Run `tests` here."""
         report = self.root / "guard-report.xml"
         report.unlink(missing_ok=True)
-        done = subprocess.run(
+        exit_code, output = run_pytest(
             [*PYTEST, f"--junitxml={report}", *tests],
-            cwd=self.root,
-            env=self.environment(on_postgresql=on_postgresql),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=GUARD_SECONDS,
-            check=False,
+            folder=self.root,
+            environment=self.environment(on_postgresql=on_postgresql),
+            seconds=GUARD_SECONDS,
         )
-        return read_report(report, exit_code=done.returncode, output=done.stdout + done.stderr)
+        return read_report(report, exit_code=exit_code, output=output)
 
     def apply(self, guard: Guard, *options: str) -> None:
         """Apply a guard's patch, or revert it with `-R`; nothing is changed when it does not fit."""
@@ -199,23 +197,24 @@ def try_guard(guard: Guard, copy: Copy) -> Outcome:
             copy.apply(guard, "-R")
     except UnusableGuardError as error:
         problem = str(error)
-    except subprocess.TimeoutExpired:
-        problem = f"the tests did not end within {GUARD_SECONDS} s"
+    except TimeoutError as error:
+        problem = str(error)
     return Outcome(guard=guard, problem=problem, seconds=time.monotonic() - started_at)
 
 
-def check_baseline(guards: Sequence[Guard], copy: Copy) -> None:
+def check_baseline(guards: Sequence[Guard], copies: Sequence[Copy]) -> None:
     """All named tests pass on the code as it is; otherwise nothing could be proven."""
     for on_postgresql in (False, True):
         chosen = [guard for guard in guards if guard.on_postgresql is on_postgresql]
         tests = sorted({test for guard in chosen for test in guard.tests})
-        if not tests:
-            continue
-        cases = copy.run_tests(tests, on_postgresql=on_postgresql)
-        if cases.exit_code:
-            raise UnusableGuardError(
-                f"The named tests do not pass on the code as it is:\n{cases.output}"
-            )
+        parts = [tests[number :: len(copies)] for number in range(min(len(copies), len(tests)))]
+        with ThreadPoolExecutor(len(copies)) as pool:
+            found = pool.map(partial(Copy.run_tests, on_postgresql=on_postgresql), copies, parts)
+        for cases in found:
+            if cases.exit_code:
+                raise UnusableGuardError(
+                    f"The named tests do not pass on the code as it is:\n{cases.output}"
+                )
 
 
 def run_guards(
@@ -255,7 +254,7 @@ def prove(root: Path, names: Sequence[str]) -> list[Outcome]:
             shutil.copytree(root, place, ignore=NOT_COPIED, symlinks=True)
             compile_dir(place, quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
             copies.append(Copy(root=place, number=number, postgresql=url))
-        check_baseline(guards, copies[0])
+        check_baseline(guards, copies)
         return run_guards(guards, copies, lambda outcome: print(outcome, flush=True))
 
 
