@@ -108,6 +108,31 @@ def test_guards_prove_nothing_on_code_whose_tests_fail(
     assert capsys.readouterr().out.startswith("The named tests do not pass on the code as it is:\n")
 
 
+def test_guard_that_is_caught_by_luck_says_so(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lucky = """
+from pathlib import Path
+
+import product
+
+def test_lucky():
+    tried = Path("tried")
+    if product.allowed(0) and tried.exists():
+        raise AssertionError
+    if product.allowed(0):
+        tried.touch()
+"""
+    (project / "tests" / "test_lucky.py").write_text(lucky, encoding="utf-8")
+    add_guard(project, "lucky", "tests/test_lucky.py::test_lucky", UNGUARDED)
+
+    assert guards.main([], project) == 0
+    *_, caught, problem, last = capsys.readouterr().out.splitlines()
+    assert caught.startswith("caught, at the second try  lucky (")
+    assert problem.strip().startswith("still passes without the safeguard")
+    assert last == "guards: 1 passed, 0 failed"
+
+
 def test_guards_prove_nothing_by_a_test_that_is_not_there(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
