@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django.contrib import admin
 from django.http import HttpResponseNotAllowed, HttpResponseRedirect
-from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils import timezone
@@ -16,11 +16,13 @@ from engine.admin.costs import costs, may_be_raised
 from engine.admin.figures import list_figures, page_figures, turns_per_agent, with_counts
 from engine.admin.pages import HistoryAdmin, badge, frame, seconds_in_words
 from engine.admin.settings import setting_in_words
-from engine.admin.writing import may_raise, raise_run_caps
+from engine.admin.steering import ask, may_steer, raise_run_caps, steering_of
 from engine.build import REPLAY
 from engine.models import Run, TopologySnapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
     from django.urls import URLPattern
@@ -66,9 +68,7 @@ class RunAdmin(HistoryAdmin):
     )
     list_filter = ("status", "simulation")
     list_select_related = ("simulation",)
-    empty_hint = (
-        "No run yet. Start one: manage.py runsim --simulation NAME --llm offline --until-idle."
-    )
+    empty_hint = "No run yet. Start one: on the page of a simulation, under “Start a run”."
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
         rows: QuerySet[Run] = super().get_queryset(request)
@@ -117,14 +117,27 @@ class RunAdmin(HistoryAdmin):
         return list_figures(run).proposals
 
     def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.raise_view)
-        return [path("<int:run_id>/raise/", view, name="engine_run_raise"), *super().get_urls()]
+        wrap = self.admin_site.admin_view
+        own = [
+            path("<int:run_id>/ask/", wrap(partial(self.act_view, ask)), name="engine_run_ask"),
+            path(
+                "<int:run_id>/raise/",
+                wrap(partial(self.act_view, raise_run_caps)),
+                name="engine_run_raise",
+            ),
+        ]
+        return [*own, *super().get_urls()]
 
-    def raise_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
-        """Raise caps of a run and lead back to its page."""
+    def act_view(
+        self, act: Callable[[HttpRequest, Run], str], request: HttpRequest, run_id: int
+    ) -> HttpResponse:
+        """Do what somebody asks of a run, note who did, and lead back to its page."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        raise_run_caps(request, get_object_or_404(Run, pk=run_id))
+        run = self.find(request, str(run_id))
+        done = act(request, run)
+        if done:
+            self.log_change(request, run, done)
         return HttpResponseRedirect(reverse("admin:engine_run_change", args=[run_id]))
 
     def change_view(
@@ -148,7 +161,9 @@ class RunAdmin(HistoryAdmin):
             duration=duration_of(run),
             figures=page_figures(run),
             costs=costs(run),
-            may_raise=may_raise(request) and may_be_raised(run),
+            steering=steering_of(run),
+            may_steer=may_steer(request),
+            may_raise=may_steer(request) and may_be_raised(run),
             configuration=_configuration(run),
             snapshots=_snapshots(run),
             agents=agents,

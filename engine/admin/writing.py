@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db.models.functions import Lower
@@ -13,7 +11,6 @@ from django.db.models.functions import Lower
 from cohorts.models import Agent
 from engine.admin.pages import number_of, person_of, text_of
 from engine.core.mentions import find_mentions
-from engine.core.prices import nano_usd
 from engine.inbox import (
     MESSAGE_CHARACTERS,
     NOTE_CHARACTERS,
@@ -21,12 +18,11 @@ from engine.inbox import (
     review_proposal,
     write_message,
 )
-from engine.money import NotRaised, raise_caps
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-    from engine.models import Channel, Message, Proposal, Run
+    from engine.models import Channel, Message, Proposal
 
 
 def may_read(request: HttpRequest) -> bool:
@@ -73,42 +69,6 @@ def review(request: HttpRequest, proposal: Proposal) -> None:
         messages.error(request, str(refusal))
     else:
         messages.success(request, f"The proposal is {reviewed.get_state_display().lower()}.")
-
-
-def may_raise(request: HttpRequest) -> bool:
-    """Tell whether somebody may let a run spend more."""
-    return request.user.has_perm("engine.change_runcontrol")
-
-
-def raise_run_caps(request: HttpRequest, run: Run) -> None:
-    """Raise the caps of a run by what the person wrote, and say what follows."""
-    if not may_raise(request):
-        raise PermissionDenied
-    form = RaiseForm(request.POST)
-    if not form.is_valid():
-        messages.error(request, "Give an amount of money above 0, like 2.50, or a number of calls.")
-        return
-    try:
-        raise_caps(
-            run,
-            max_nano_usd=nano_usd(form.cleaned_data["max_usd"]),
-            max_calls=form.cleaned_data["max_calls"],
-            who=person_of(request),
-        )
-    except NotRaised as refusal:
-        messages.error(request, str(refusal))
-    else:
-        goes_on = "runsim --resume goes on with it" if run.status == "paused" else "it goes on"
-        messages.success(request, f"The cap is raised: {goes_on}.")
-
-
-class RaiseForm(forms.Form):
-    """New caps of a run; blank leaves one as it is."""
-
-    max_usd = forms.DecimalField(
-        required=False, min_value=Decimal("0.0001"), max_value=Decimal(10**8), decimal_places=4
-    )
-    max_calls = forms.IntegerField(required=False, min_value=1)
 
 
 def _whom_it_calls(text: str) -> str:

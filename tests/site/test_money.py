@@ -196,10 +196,10 @@ def test_cap_that_cannot_be_raised_is_refused(
 
 def test_cap_is_raised_on_the_page_of_a_run(admin_client: Client) -> None:
     run = run_of(max_nano_usd=CENT)
-    assert "Raise its caps" in page_of(admin_client, change_url(run))
+    assert "Raise the cap" in page_of(admin_client, change_url(run))
     url = reverse("admin:engine_run_raise", args=[run.pk])
     page = page_of(admin_client, url, {"max_usd": "2.50"})
-    assert "The cap is raised: runsim --resume goes on with it." in page
+    assert "The cap is raised: resume it, and it goes on." in page
     assert RunControl.objects.get(run=run).max_nano_usd == 250 * CENT
     assert "Its cap of money is $2.5000: give more" in page_of(admin_client, url, {"max_usd": "1"})
     assert "Give an amount of money above 0" in page_of(admin_client, url, {"max_usd": "x"})
@@ -209,7 +209,7 @@ def test_cap_is_raised_on_the_page_of_a_run(admin_client: Client) -> None:
 def test_caps_are_raised_by_those_alone_who_may(client: Client) -> None:
     run = run_of(max_nano_usd=CENT)
     person_with(client, "view_run")
-    assert "Raise its caps" not in page_of(client, change_url(run))
+    assert "Raise the cap" not in page_of(client, change_url(run))
     url = reverse("admin:engine_run_raise", args=[run.pk])
     assert client.post(url, {"max_usd": "2"}).status_code == 403
 
