@@ -230,9 +230,10 @@ def test_calls_that_are_given_up_end_with_their_loop() -> None:
         try:
             begun.set()
             await asyncio.sleep(30)
-        finally:
+        except asyncio.CancelledError:
             await asyncio.sleep(0.05)
             over.append(threading.current_thread().name)
+            raise
 
     async def give_up() -> BaseException | None:
         loop = OwnLoop("calls")
