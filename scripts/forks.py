@@ -31,6 +31,7 @@ PRELOADED: Final = (
     "django.db.backends.sqlite3.base",
     "django.test",
     "django.test.utils",
+    "anthropic",
     "anyio.pytest_plugin",
     "blockbuster",
     "croniter",
