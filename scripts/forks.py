@@ -69,8 +69,9 @@ def run_pytest(
     """
     with TemporaryDirectory() as place:
         told = Path(place) / "told"
+        words = [*arguments, f"--basetemp={place}/tmp"]
         process = _forks.Process(
-            target=_run, args=(list(arguments), str(folder), dict(environment), str(told))
+            target=_run, args=(words, str(folder), dict(environment), str(told))
         )
         process.start()
         process.join(seconds)

@@ -163,6 +163,7 @@ def test_run_of_a_person_is_waited_for_and_never_stopped() -> None:
     old = live_run()
     assert decided() == [("run", "")]
     assert RunControl.objects.get(run=old).wish == "run"
+    assert Run.objects.get(pk=old.pk).status == "running"
 
 
 def test_schedules_of_other_simulations_are_not_in_the_way() -> None:
