@@ -69,7 +69,7 @@ def run_pytest(
     """
     with TemporaryDirectory() as place:
         told = Path(place) / "told"
-        words = [*arguments, f"--basetemp={place}/tmp"]
+        words = [*arguments, f"--basetemp={place}/base"]
         process = _forks.Process(
             target=_run, args=(words, str(folder), dict(environment), str(told))
         )
