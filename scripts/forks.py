@@ -69,6 +69,7 @@ def run_pytest(
     """
     with TemporaryDirectory() as place:
         told = Path(place) / "told"
+        told.touch()
         words = [*arguments, f"--basetemp={place}/base"]
         process = _forks.Process(
             target=_run, args=(words, str(folder), dict(environment), str(told))
@@ -92,7 +93,7 @@ def _run(arguments: list[str], folder: str, environment: dict[str, str], told: s
     _forget_project()
     sys.path[:] = [folder, *(place for place in sys.path if place not in {"", str(ROOT)})]
     sys.argv[:] = ["pytest", *arguments]
-    output = os.open(told, os.O_WRONLY | os.O_CREAT)
+    output = os.open(told, os.O_WRONLY)
     os.dup2(output, sys.stdout.fileno())
     os.dup2(output, sys.stderr.fileno())
     sys.exit(pytest.main(arguments))

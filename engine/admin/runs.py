@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.http import HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
@@ -68,7 +69,10 @@ class RunAdmin(HistoryAdmin):
     )
     list_filter = ("status", "simulation")
     list_select_related = ("simulation",)
-    empty_hint = "No run yet. Start one: on the page of a simulation, under “Start a run”."
+    empty_hint = (
+        "No run yet. Start one: manage.py runsim --simulation NAME --llm offline --until-idle, "
+        "or let a schedule begin it."
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
         rows: QuerySet[Run] = super().get_queryset(request)
@@ -134,6 +138,8 @@ class RunAdmin(HistoryAdmin):
         """Do what somebody asks of a run, note who did, and lead back to its page."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
+        if not may_steer(request):
+            raise PermissionDenied
         run = self.find(request, str(run_id))
         done = act(request, run)
         if done:
