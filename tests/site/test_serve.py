@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 #: A child that says when it is ready, and when it is asked to stop.
 GENTLE = """
 import os, signal, sys, time
-signal.signal(signal.SIGINT, lambda *_: sys.exit("gentle end of " + os.environ["CHILD"]))
+def end(*_):
+    os.write(2, f"gentle end of {os.environ['CHILD']}\\n".encode())  # two lines never mix
+    sys.exit(1)
+signal.signal(signal.SIGINT, end)
 print("ready", flush=True)
 while True:
     time.sleep(0.05)  # a signal just before a longer wait would be noticed after it
