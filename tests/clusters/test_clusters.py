@@ -16,6 +16,7 @@ from tests.clusters.cluster import (
     PATIENCE_SECONDS,
     broken_laws,
     clusters,
+    driver_of,
     requested,
     society,
     wait_for_commits,
@@ -64,9 +65,11 @@ def test_run_goes_on_whatever_dies_and_no_message_drives_it_twice(tmp_path: Path
 
 
 def test_no_more_runs_go_on_at_once_than_may_and_a_signal_stops_one() -> None:
-    """Two clusters could drive both at once."""
-    first, second = (requested(society(name)) for name in ("east", "west"))
+    """Two clusters could drive both at once; whose message is taken first begins."""
+    both = [requested(society(name)) for name in ("east", "west")]
     with clusters(2, **AROUND, SIM_MAX_RUNS="1"):
+        wait_until(lambda: any(map(driver_of, both)), seconds=PATIENCE_SECONDS)
+        first, second = sorted(both, key=lambda run: driver_of(run) is None)
         driver = wait_for_driver(first)
         wait_for_commits(first, 3)
         wait_until(
