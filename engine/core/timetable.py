@@ -87,7 +87,10 @@ WallClock = Daily | Weekly | Monthly | Cron
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timetable:
-    """When a schedule is due, from its first to its last day, both included; None is no end."""
+    """When a schedule is due, from its first to its last day, both included; None is no end.
+
+    A day is over at the next one's first midnight, also where the clock then goes back to it.
+    """
 
     when: Every | WallClock
     zone: str
