@@ -34,6 +34,8 @@ ROOT = Path(__file__).parents[1]
 MANAGE = (sys.executable, str(ROOT / "manage.py"))
 #: Somebody else's process may hold both cores for a while.
 PATIENCE_SECONDS = 40.0
+#: For what spends all of a cap: only a process that hangs takes so long.
+LONG_PATIENCE_SECONDS = 400.0
 
 TRADES = {
     "ash": "charcoal kilns, wood vinegar and slow drying of timber",
@@ -217,9 +219,9 @@ def own_process(*command: str, **more: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def told(process: subprocess.Popen[str]) -> Told:
+def told(process: subprocess.Popen[str], *, seconds: float = PATIENCE_SECONDS) -> Told:
     """Wait for the end of a process."""
-    out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    out, err = process.communicate(timeout=seconds)
     return Told(code=process.returncode, out=out, err=err)
 
 

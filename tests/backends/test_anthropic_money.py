@@ -20,7 +20,7 @@ from tests.anthropic_api.server import KEY, AnthropicApi
 from tests.backends.as_offline import ToldLlm, as_offline
 from tests.backends.talkative import talkative
 from tests.backends.worlds import TEN, give_texts, play, quick_world, use
-from tests.doors import Told, managing, runsim, told
+from tests.doors import LONG_PATIENCE_SECONDS, Told, managing, runsim, told
 
 if TYPE_CHECKING:
     from pytest_django.fixtures import Settings
@@ -140,7 +140,9 @@ def _two_processes_share_a_day(api: AnthropicApi) -> None:
     access = {"SIM_ANTHROPIC_API_KEY": KEY, "SIM_ANTHROPIC_BASE_URL": api.url}
     words = ("runsim", "--llm", "anthropic", "--quiet", "--simulation")
     with managing(*words, "east", **access) as east, managing(*words, "west", **access) as west:
-        ends: list[Told] = [told(process) for process in (east, west)]
+        ends: list[Told] = [
+            told(process, seconds=LONG_PATIENCE_SECONDS) for process in (east, west)
+        ]
 
     assert [end.code for end in ends] == [4, 4], ends
     assert set(Run.objects.exclude(simulation__name="main").values_list("detail", flat=True))

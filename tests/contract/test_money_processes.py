@@ -16,7 +16,14 @@ from engine.management.commands.runsim import PAUSED
 from engine.models import LlmCall, Purse, Run, RunLease, Turn
 from engine.money import day_cap, set_day_cap
 from engine.store.database import day_money
-from tests.doors import make_world, own_process, runsim, told, wait_until
+from tests.doors import (
+    LONG_PATIENCE_SECONDS,
+    make_world,
+    own_process,
+    runsim,
+    told,
+    wait_until,
+)
 from tests.paid_llm import billed
 
 if TYPE_CHECKING:
@@ -24,7 +31,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
 
 CENT = 10**7
 AGENTS = [f"a{number}" for number in range(10)]
@@ -102,7 +109,7 @@ def test_killed_run_is_settled_at_its_estimate_and_no_cap_is_overshot(
 def _spend_the_rest(bill: Path, later_bill: Path) -> None:
     """The next run has what the dead one may have spent less, under the cap of the same day."""
     with paid_run(later_bill, 0.02) as process:
-        end = told(process)
+        end = told(process, seconds=LONG_PATIENCE_SECONDS)
     assert end.code == PAUSED, end
     assert billed(later_bill) > 0
     assert billed(bill) + billed(later_bill) <= today().spent <= 24 * CENT
