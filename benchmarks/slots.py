@@ -19,6 +19,7 @@ from benchmarks.parts.meter import Meter
 from engine.backends.clock import VirtualClock
 from engine.core.chance import keyed_random
 from engine.core.config import RunConfig
+from engine.core.effects import TurnRecord
 from engine.loop.ending import Ending
 from engine.loop.engine import Engine
 from engine.ports.llm import LlmRequest
@@ -50,11 +51,15 @@ class InRounds(Engine):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """A run that is over: its meter, its virtual seconds, and the longest of its turns."""
+    """A run that is over: its meter, its virtual seconds, and its turns.
+
+    `max_turn_seconds` is what the engine was told that the longest may take.
+    """
 
     meter: Meter
     seconds: float
-    longest_turn_seconds: float
+    turns: tuple[TurnRecord, ...]
+    max_turn_seconds: float
 
     @property
     def turns_per_second(self) -> float:
@@ -63,8 +68,13 @@ class Played:
     @property
     def share_of_bound(self) -> float:
         """The largest share that a wait took of its bound, with the longest turn there was."""
-        longest = self.longest_turn_seconds
-        return max(seconds / (rounds * longest) for seconds, rounds in self.meter.waits)
+        lengths = (turn.finished_at - turn.selected_at for turn in self.turns if turn.finished_at)
+        longest = max(lengths).total_seconds() / self.max_turn_seconds
+        return max(turn.waited_seconds / (turn.wait_bound_seconds * longest) for turn in self.turns)
+
+    @property
+    def longest_wait_seconds(self) -> float:
+        return max(turn.waited_seconds for turn in self.turns)
 
 
 def tables(*, small: bool) -> Iterator[Table]:
@@ -114,13 +124,13 @@ def _gain(rounds: Played, ours: Played) -> float:
 
 
 def _wait(played: Played) -> tuple[str, str, str]:
-    average = mean(seconds for seconds, _ in played.meter.waits)
-    ratio = played.meter.longest_wait_seconds / average
+    average = mean(turn.waited_seconds for turn in played.turns)
+    ratio = played.longest_wait_seconds / average
     return f"{average:.1f} s", _longest(played), times(ratio)
 
 
 def _longest(played: Played) -> str:
-    return f"{played.meter.longest_wait_seconds:.1f} s"
+    return f"{played.longest_wait_seconds:.1f} s"
 
 
 # --- a run ------------------------------------------------------------------------------------------
@@ -154,18 +164,14 @@ async def _drive(kind: type[Engine], society: Society, n_slots: int, n_turns: in
         clock=clock,
         config=config,
     )
-    meter = Meter(n_slots=n_slots, max_turn_seconds=config.max_turn_seconds)
+    meter = Meter(n_slots=n_slots)
     engine.figures = meter
     await engine.run()
-    lengths = (
-        (turn.finished_at - turn.selected_at).total_seconds()
-        for turn in society.tables.turns.values()
-        if turn.finished_at is not None
-    )
     return Played(
         meter=meter,
         seconds=(clock.now() - society.starts_at).total_seconds(),
-        longest_turn_seconds=max(lengths),
+        turns=tuple(society.tables.turns.values()),
+        max_turn_seconds=config.max_turn_seconds,
     )
 
 

@@ -204,6 +204,7 @@ def _turns() -> list[Line]:
             "selected_at": at(20 * number),
             "finished_at": at(20 * number + (23 if number == 1 else 10)),
             "waited_seconds": 0.5,
+            "wait_bound_seconds": 1800,
             "outcome": "nothing" if number == 12 else "worked",
             "llm_calls": {2: 2, 12: 1}.get(number, 1),
             "committed": 0 if number == 12 else 1,

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from math import ceil
 
-from engine.core.scheduler import Grant
 from engine.loop.figures import Figures
 
 
 @dataclass(kw_only=True)
 class Meter(Figures):
-    """Figures that also keep every wait, with its rounds, and the time in which slots could be full.
+    """Figures that also keep the time in which slots could be full.
 
     `utilisation` is that up to the last grant: behind it slots run empty because the run ends.
     """
 
-    waits: list[tuple[float, int]] = field(default_factory=list)
     utilisation: float = 0.0
     busy_seconds: float = 0.0
     slot_seconds: float = 0.0
 
-    def granted(self, grant: Grant) -> None:
-        super().granted(grant)
+    def granted(self) -> None:
+        super().granted()
         self.utilisation = self.busy_seconds / self.slot_seconds if self.slot_seconds else 0.0
-        self.waits.append((grant.waited_seconds, ceil(grant.n_rivals / self.n_slots)))
 
     def sample(self, now: datetime, *, n_busy: int, n_ready: int) -> None:
         if self._sampled_at is not None and self._wanted == self.n_slots:

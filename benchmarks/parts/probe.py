@@ -34,10 +34,7 @@ class Probe(contextlib.AbstractContextManager[None]):
         """Nothing is left open: the task ends with the loop."""
 
     def started(self, engine: Engine) -> None:
-        config = engine.config
-        self.meter = engine.figures = Meter(
-            n_slots=config.concurrent_turns, max_turn_seconds=config.max_turn_seconds
-        )
+        self.meter = engine.figures = Meter(n_slots=engine.config.concurrent_turns)
         self._task = asyncio.get_running_loop().create_task(self._look())
 
     def beat(self, engine: Engine) -> None:

@@ -13,6 +13,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from benchmarks.parts.filling import Column, continue_numbers, fill
+
 if TYPE_CHECKING:
     from cohorts.models import Agent
     from engine.models import Run, Simulation
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
 THREAD = 12
 WORDS = "kiln timber stave resin leather spice drying rack barrel pitch flour bow".split()
 LONG_AGO = datetime(2026, 1, 1, microsecond=250_000, tzinfo=UTC)  # real moments have such
-#: SQL over a number `i`, or a value.
-Column = str | int | float | datetime
 
 
 def make_society(
@@ -117,13 +117,13 @@ class _History:
         if not self._n_threads:
             return
         n_messages = self._n_threads * THREAD
-        _fill("Message", n_messages, self._message())
-        _fill("Turn", n_messages, self._turn())
-        _fill("LlmCall", n_messages, self._call())
-        _fill("Thread", self._n_threads, self._thread())
-        _fill("Decision", self._n_threads, self._decision())
-        _fill("Memory", self._n_threads, self._memory(self._opener))
-        _fill("Memory", self._n_threads, self._memory(self._partner))
+        fill("Message", n_messages, self._message())
+        fill("Turn", n_messages, self._turn())
+        fill("LlmCall", n_messages, self._call())
+        fill("Thread", self._n_threads, self._thread())
+        fill("Decision", self._n_threads, self._decision())
+        fill("Memory", self._n_threads, self._memory(self._opener))
+        fill("Memory", self._n_threads, self._memory(self._partner))
 
     @property
     def _opener(self) -> str:
@@ -157,6 +157,7 @@ class _History:
             "agent_version": 1,
             "selected_at": LONG_AGO,
             "waited_seconds": 0.5,
+            "wait_bound_seconds": 60,
             "finished_at": LONG_AGO,
             "outcome": "'worked'",
             "llm_calls": 1,
@@ -252,28 +253,6 @@ class _History:
         }
 
 
-def _fill(model: str, n_rows: int, columns: dict[str, Column]) -> None:
-    """Insert `n_rows` rows, for `i` from 0 on."""
-    from django.apps import apps
-    from django.db import connection
-
-    table = apps.get_model("engine", model)._meta.db_table
-    chosen = ", ".join(one if isinstance(one, str) else "%s" for one in columns.values())
-    values = [
-        connection.ops.adapt_datetimefield_value(one) if isinstance(one, datetime) else one
-        for one in columns.values()
-        if not isinstance(one, str)
-    ]
-    chosen = chosen.replace(" % ", " %% ") if values else chosen
-    query = f"""
-        INSERT INTO {table} ({", ".join(columns)})
-        WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {n_rows - 1})
-        SELECT {chosen} FROM n
-    """  # noqa: S608 – nothing here comes from outside
-    with connection.cursor() as cursor:
-        cursor.execute(query, values)
-
-
 # --- the talks that go on ------------------------------------------------------------------------
 
 
@@ -299,8 +278,8 @@ class _Talks:
         from engine.models import AgentState, RunLease
 
         now = timezone.now()
-        _fill("Message", self._n_pairs * self._n_said, self._message(now))
-        _fill("Thread", self._n_pairs, self._thread(now))
+        fill("Message", self._n_pairs * self._n_said, self._message(now))
+        fill("Thread", self._n_pairs, self._thread(now))
         last = self._first - 1 + self._n_pairs * self._n_said
         AgentState.objects.bulk_create(
             (
@@ -310,7 +289,7 @@ class _Talks:
             batch_size=500,
         )
         RunLease.objects.create(simulation=self._simulation, wrote_at=now)
-        _continue_numbers()
+        continue_numbers()
 
     def _message(self, now: datetime) -> dict[str, Column]:
         pair, place = f"(i % {self._n_pairs})", f"(i / {self._n_pairs})"
@@ -387,14 +366,3 @@ def _open_cycle(simulation: int, at: datetime) -> dict[str, Column]:
         "guidance": "''",
         "shared_cohorts": "'[]'",
     }
-
-
-def _continue_numbers() -> None:
-    """Let the database know that the numbers given by hand are taken."""
-    from django.apps import apps
-    from django.core.management.color import no_style
-    from django.db import connection
-
-    with connection.cursor() as cursor:
-        for statement in connection.ops.sequence_reset_sql(no_style(), list(apps.get_models())):
-            cursor.execute(statement)

@@ -252,8 +252,8 @@ class TurnOutcome(StrEnum):
 class TurnRecord:
     """A turn as stored; `number` is the selection's, counted through the simulation.
 
-    `n_committed` counts its messages and other stored effects, `rejected` pairs of reason and
-    count sorted by reason.
+    Its wait stands beside the bound of that very wait. `n_committed` counts its messages and other
+    stored effects, `rejected` pairs of reason and count sorted by reason.
     """
 
     number: int
@@ -261,6 +261,7 @@ class TurnRecord:
     agent_version: int
     selected_at: datetime
     waited_seconds: float
+    wait_bound_seconds: float
     finished_at: datetime | None = None
     outcome: TurnOutcome = TurnOutcome.RUNNING
     n_llm_calls: int = 0

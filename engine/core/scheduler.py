@@ -11,6 +11,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from enum import StrEnum
 from heapq import heapify, heappop, heappush
+from math import ceil
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -57,6 +58,10 @@ class Grant:
     agent: int
     waited_seconds: float
     n_rivals: int
+
+    def wait_bound_seconds(self, *, n_slots: int, max_turn_seconds: float) -> float:
+        """Return what its wait cannot exceed: every rival takes one turn, `n_slots` at once."""
+        return ceil(self.n_rivals / n_slots) * max_turn_seconds
 
 
 class Scheduler:

@@ -43,6 +43,7 @@ _TURN = (
     _time("selected_at"),
     _time("finished_at"),
     "waited_seconds",
+    "wait_bound_seconds",
     "outcome",
     "llm_calls",
     "committed",
@@ -105,7 +106,7 @@ _CALL = (
 def turn_rows(scope: Scope) -> Iterator[schema.TurnRow]:
     rows = Turn.objects.filter(simulation=scope.simulation, run__in=scope.runs.order_by())
     for row in rows.order_by("number").values_list(*_TURN).iterator(CHUNK):
-        run, number, agent, selected_at, finished_at, waited, outcome, *counts = row
+        run, number, agent, selected_at, finished_at, waited, bound, outcome, *counts = row
         llm_calls, committed, rejected, gate_filtered, version = counts
         yield schema.TurnRow(
             run=run,
@@ -114,6 +115,7 @@ def turn_rows(scope: Scope) -> Iterator[schema.TurnRow]:
             selected_at=aware(selected_at),
             finished_at=None if finished_at is None else aware(finished_at),
             waited_seconds=waited,
+            wait_bound_seconds=bound,
             outcome=outcome,
             llm_calls=llm_calls,
             committed=committed,

@@ -183,6 +183,7 @@ class TurnRow:
     selected_at: datetime
     finished_at: datetime | None
     waited_seconds: float
+    wait_bound_seconds: float
     outcome: TurnOutcome
     llm_calls: int
     committed: int

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from django.db.models import Count, Max, Sum
+from django.db.models import Count, Sum
 
 from engine.models import Decision, LlmCall, Message, Run, RunLease, Thread, Turn
 
 NANO = 10**9
 _OUTCOMES = ("open", "proposal", "no_proposal", "timeout", "lost")
 #: What the rows cannot tell: kept by the driver with the lease, and with the run at its end.
-_FIGURES = ("longest_wait_seconds", "wait_bound_seconds", "slot_utilisation")
+_UTILISATION = "slot_utilisation"
 
 
 def summarise(run_id: int) -> dict[str, Any]:
@@ -68,6 +68,10 @@ def _threads(run: Run) -> dict[str, int]:
 def _figures(run: Run) -> dict[str, Any]:
     lease = RunLease.objects.filter(run=run).values_list("counters", flat=True).first()
     kept = lease or run.summary or {}
-    figures = {name: kept.get(name) for name in _FIGURES}
-    longest = Turn.objects.filter(run=run).aggregate(longest=Max("waited_seconds"))["longest"]
-    return figures | {"longest_wait_seconds": longest}
+    waits = Turn.objects.filter(run=run).values_list("waited_seconds", "wait_bound_seconds")
+    longest, bound = waits.order_by("-waited_seconds", "-number").first() or (None, None)
+    return {
+        "longest_wait_seconds": longest,
+        "wait_bound_seconds": bound,
+        _UTILISATION: kept.get(_UTILISATION),
+    }

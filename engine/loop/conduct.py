@@ -55,20 +55,22 @@ class Conductor:
     def begin(self, grant: Grant) -> Turn:
         """Make the turn of a grant, with the agent as it is now."""
         spec = self.world.agents[grant.agent]
+        config = self.rules.config
         record = TurnRecord(
             number=grant.number,
             agent=grant.agent,
             agent_version=spec.version,
             selected_at=self.clock.now(),
             waited_seconds=grant.waited_seconds,
+            wait_bound_seconds=grant.wait_bound_seconds(
+                n_slots=config.concurrent_turns, max_turn_seconds=config.max_turn_seconds
+            ),
         )
-        calls = TurnCalls(
-            self.line, world=self.world, spec=spec, turn=record, config=self.rules.config
-        )
+        calls = TurnCalls(self.line, world=self.world, spec=spec, turn=record, config=config)
         scene = Scene(
             agent=grant.agent,
             number=grant.number,
-            seed=self.rules.config.seed,
+            seed=config.seed,
             world=self.world,
             rules=self.rules,
             store=self.store,

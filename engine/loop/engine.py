@@ -71,9 +71,7 @@ class Engine:
         self.scheduler = Scheduler(loaded.last_turn)
         self.watch = Watch(self.world, self.rules, self.scheduler)
         self.tally = Tally()
-        self.figures = Figures(
-            n_slots=config.concurrent_turns, max_turn_seconds=config.max_turn_seconds
-        )
+        self.figures = Figures(n_slots=config.concurrent_turns)
         self.turns: dict[asyncio.Task[None], Grant] = {}
         self._known = {agent for agent, _ in loaded.states}
         self._slots = asyncio.Semaphore(config.concurrent_turns)
@@ -262,7 +260,7 @@ class Engine:
             grant = self.scheduler.grant(now)
             assert grant is not None
             self.watch.selected(agent, found)
-            self.figures.granted(grant)
+            self.figures.granted()
             self._sample(now, n_busy=len(self.turns) + 1)
             return grant, found
         return None

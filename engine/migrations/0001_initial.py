@@ -403,6 +403,7 @@ class Migration(migrations.Migration):
                 ('agent_version', models.PositiveIntegerField()),
                 ('selected_at', models.DateTimeField()),
                 ('waited_seconds', models.FloatField()),
+                ('wait_bound_seconds', models.FloatField()),
                 ('finished_at', models.DateTimeField(null=True)),
                 ('outcome', models.CharField(max_length=12)),
                 ('llm_calls', models.PositiveIntegerField(default=0)),

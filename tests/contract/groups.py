@@ -145,6 +145,7 @@ def turn(number: int, *, agent: int = 1) -> TurnRecord:
         agent_version=1,
         selected_at=at(number),
         waited_seconds=1.5,
+        wait_bound_seconds=60.0,
         finished_at=at(number + 0.5),
         outcome=TurnOutcome.WORKED,
         rejected=(("repeats", 2),),

@@ -126,7 +126,8 @@ def test_dead_drivers_run_goes_on_as_the_same_run_and_the_dead_one_stores_nothin
         agent=make_agent("ash"),
         agent_version=1,
         selected_at=timezone.now(),
-        waited_seconds=0.0,
+        waited_seconds=600.0,
+        wait_bound_seconds=1200.0,
         outcome="running",
     )
     begun = runs.pick_up(run.pk)
@@ -135,6 +136,8 @@ def test_dead_drivers_run_goes_on_as_the_same_run_and_the_dead_one_stores_nothin
     assert runs.drive(begun, Silence()).ending.reason == "idle"
     assert status(run) == ("completed", "idle", 1)
     assert Turn.objects.filter(run=run).count() > 1
+    summary = Run.objects.get(pk=run.pk).summary or {}
+    assert (summary["longest_wait_seconds"], summary["wait_bound_seconds"]) == (600.0, 1200.0)
     stopped = Ending(reason=EndReason.STOPPED)
     assert not end(run.pk, token=token, ending=stopped, figures=None, at=timezone.now())
 

@@ -189,4 +189,11 @@ def draft(facts: World, judged_by: Rules | None = None, *, at: datetime = AT) ->
 
 
 def turn(of: int, number: int = 5) -> TurnRecord:
-    return TurnRecord(number=number, agent=of, agent_version=1, selected_at=AT, waited_seconds=0.0)
+    return TurnRecord(
+        number=number,
+        agent=of,
+        agent_version=1,
+        selected_at=AT,
+        waited_seconds=0.0,
+        wait_bound_seconds=60.0,
+    )

@@ -26,7 +26,7 @@ def test_clean_export_keeps_every_law(tmp_path: Path) -> None:
 
     assert verdict.violations == ()
     assert verdict.n_records == 67
-    assert len(LAW_SAYS) == 50
+    assert len(LAW_SAYS) == 51
 
 
 DOCTORED: dict[str, tuple[str, Doctor]] = {
@@ -270,8 +270,9 @@ DOCTORED: dict[str, tuple[str, Doctor]] = {
     "two turns at once": ("one-turn-at-once", put("turns", {"number": 7}, finished_at=at(221))),
     "a rest too short": ("cooldown", setting(turn_delay_seconds=40)),
     "a slot too many": ("slots", setting(concurrent_turns=1)),
-    "another longest wait": ("waits", put("turns", {"number": 3}, waited_seconds=9)),
-    "a wait beyond its bound": ("waits", put("runs", {"run": 1}, wait_bound_seconds=0.1)),
+    "another longest wait": ("longest-waits", put("turns", {"number": 3}, waited_seconds=9)),
+    "a wait of no turn": ("longest-waits", copy("runs", {"run": 1}, run=2)),
+    "a wait beyond its bound": ("waits", put("turns", {"number": 3}, wait_bound_seconds=0.1)),
     "somebody passed over": (
         "longest-unselected-first",
         put("turns", {"number": 13}, waited_seconds=25),

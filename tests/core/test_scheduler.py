@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -104,6 +105,14 @@ def test_rivals_are_those_who_were_ready_meanwhile(moves: list[tuple[str, int]])
             assert grant.n_rivals == len(met.pop(grant.agent))
         for others in met.values():
             others.update(met)
+
+
+@pytest.mark.parametrize(("n_rivals", "rounds"), [(1, 1), (3, 1), (4, 2), (7, 3)])
+def test_bound_of_a_wait_is_a_longest_turn_for_each_round_of_rivals(
+    n_rivals: int, rounds: int
+) -> None:
+    grant = Grant(number=1, agent=1, waited_seconds=0.0, n_rivals=n_rivals)
+    assert grant.wait_bound_seconds(n_slots=3, max_turn_seconds=10.0) == 10.0 * rounds
 
 
 def test_agent_that_is_ready_keeps_its_waiting_time() -> None:

@@ -78,6 +78,7 @@ class Door:
             agent_version=1,
             selected_at=self.clock.now(),
             waited_seconds=0.0,
+            wait_bound_seconds=60.0,
         )
 
     async def turn(

@@ -148,6 +148,7 @@ def take_turn(rows: Rows, number: int, *, agent: Agent | None = None) -> None:
         agent_version=1,
         selected_at=NOON,
         waited_seconds=number,
+        wait_bound_seconds=60,
         finished_at=NOON,
         outcome="worked",
         llm_calls=1,

@@ -147,6 +147,7 @@ def test_run_page_costs_the_same_for_many_and_cuts_the_agents(admin_client: Clie
             agent_version=1,
             selected_at=NOON,
             waited_seconds=0,
+            wait_bound_seconds=60,
             outcome="nothing",
         )
         for number, agent in enumerate(Agent.objects.filter(slug__startswith="m-"), start=2)

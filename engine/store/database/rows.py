@@ -221,6 +221,7 @@ def turn_row(turn: TurnRecord, *, simulation: int, run: int) -> Row:
         "agent_version": turn.agent_version,
         "selected_at": turn.selected_at,
         "waited_seconds": turn.waited_seconds,
+        "wait_bound_seconds": turn.wait_bound_seconds,
         "finished_at": turn.finished_at,
         "outcome": turn.outcome,
         "llm_calls": turn.n_llm_calls,
