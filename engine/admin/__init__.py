@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from django.contrib import admin
 
+from engine.admin.agent.memories import MemoryAdmin
 from engine.admin.alerts import AlertAdmin, AlertReaderAdmin
-from engine.admin.history import LlmCallAdmin, MessageAdmin, TurnAdmin
-from engine.admin.memories import MemoryAdmin
 from engine.admin.money import DayCapAdmin, ModelPriceAdmin
-from engine.admin.proposals import ProposalAdmin
-from engine.admin.queue import OurScheduleAdmin
-from engine.admin.runs import RunAdmin
-from engine.admin.schedules import RunScheduleAdmin
-from engine.admin.simulations import SimulationAdmin
+from engine.admin.report.history import LlmCallAdmin, MessageAdmin, TurnAdmin
+from engine.admin.report.runs import RunAdmin
+from engine.admin.review.proposals import ProposalAdmin
+from engine.admin.schedule.queue import OurScheduleAdmin
+from engine.admin.schedule.schedules import RunScheduleAdmin
+from engine.admin.setup.simulations import SimulationAdmin
 
 # The admin is the whole site: there is nothing else to view.
 admin.site.site_url = None

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from cohorts.models import Agent
-from engine.admin.figures import AGENTS_SHOWN
+from engine.admin.report.figures import AGENTS_SHOWN
 from engine.export.summary import summarise
 from engine.models import Run, Turn
 from tests.site.admin_world import (

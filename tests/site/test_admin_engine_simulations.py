@@ -9,7 +9,7 @@ from django.contrib.auth.models import Permission, User
 from django.urls import reverse
 
 from cohorts.models import Agent, TopologyChange
-from engine.admin.settings import GROUPS, SETTING_NAMES, SettingsForm, setting_in_words
+from engine.admin.setup.settings import GROUPS, SETTING_NAMES, SettingsForm, setting_in_words
 from engine.models import Channel, Inbox, RosterEntry, Simulation
 from engine.simulations import house_rules_of, save_house_rules
 from tests.site.admin_world import count_queries, make_rows

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from engine.admin.reading import ANSWERS_IN_A_PAGE, ROOTS_IN_A_PAGE
+from engine.admin.talk.reading import ANSWERS_IN_A_PAGE, ROOTS_IN_A_PAGE
 from engine.models import Channel, Decision, Message, Simulation, Thread
 from tests.site.admin_world import (
     HOSTILE,

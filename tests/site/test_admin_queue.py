@@ -9,7 +9,7 @@ from django.contrib.auth.models import Permission, User
 from django.urls import reverse
 from django_q.models import OrmQ, Schedule, Success
 
-from engine.admin.queue import TASKS
+from engine.admin.schedule.queue import TASKS
 from tests.site.admin_world import page_of
 
 if TYPE_CHECKING:

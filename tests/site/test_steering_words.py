@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.admin.steering_words import acts_in
+from engine.admin.live.steering_words import acts_in
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from django import forms
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 
-from engine.admin.settings import SETTING_NAMES, SettingsForm
+from engine.admin.setup.settings import SETTING_NAMES, SettingsForm
 from engine.core.prices import NANO, nano_usd
 from engine.core.settings import RefusedSetting
 from engine.core.timetable_texts import LAST_DAY, WEEKDAYS, read_times, read_when

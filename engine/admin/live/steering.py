@@ -14,8 +14,8 @@ from django import forms
 from django.contrib import messages
 
 from engine import runs
+from engine.admin.live.steering_words import acts_in
 from engine.admin.pages import person_of
-from engine.admin.steering_words import acts_in
 from engine.core.prices import nano_usd
 from engine.core.settings import RefusedSetting
 from engine.models import Run, RunControl, Ticket
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest
 
-    from engine.admin.steering_words import Act
+    from engine.admin.live.steering_words import Act
     from engine.runs import RunState
 
 _ASKS: Final[Mapping[str, Callable[..., str]]] = {

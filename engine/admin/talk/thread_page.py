@@ -10,9 +10,9 @@ from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 
 from engine.admin.pages import frame, number_of
-from engine.admin.reading import Entry, Talk, read_talk
+from engine.admin.talk.reading import Entry, Talk, read_talk
+from engine.admin.talk.writing import may_read, may_review, may_write, send_message
 from engine.admin.text import render_text
-from engine.admin.writing import may_read, may_review, may_write, send_message
 from engine.models import Message
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from django import forms
 
-from engine.admin.settings import SETTING_NAMES, SettingsForm
+from engine.admin.setup.settings import SETTING_NAMES, SettingsForm
 from engine.models import Channel, Simulation
 from engine.simulations import house_rules_of
 

@@ -13,11 +13,11 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.formats import date_format
 
-from engine.admin.costs import costs, may_be_raised
-from engine.admin.figures import list_figures, page_figures, turns_per_agent, with_counts
+from engine.admin.live.steering import ask, may_steer, raise_run_caps, steering_of
 from engine.admin.pages import HistoryAdmin, badge, frame, seconds_in_words
-from engine.admin.settings import setting_in_words
-from engine.admin.steering import ask, may_steer, raise_run_caps, steering_of
+from engine.admin.report.costs import costs, may_be_raised
+from engine.admin.report.figures import list_figures, page_figures, turns_per_agent, with_counts
+from engine.admin.setup.settings import setting_in_words
 from engine.build import REPLAY
 from engine.models import Run, TopologySnapshot
 

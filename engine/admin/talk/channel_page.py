@@ -11,9 +11,9 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from engine.admin.pages import frame, number_of
-from engine.admin.reading import ROOT_CHARACTERS, read_roots
+from engine.admin.talk.reading import ROOT_CHARACTERS, read_roots
+from engine.admin.talk.writing import may_read, may_write, send_message
 from engine.admin.text import render_text
-from engine.admin.writing import may_read, may_write, send_message
 from engine.models import Channel, Simulation
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 
 from engine.admin.pages import badge, person_of
-from engine.admin.schedule_form import ScheduleForm
-from engine.admin.settings import GROUPS
+from engine.admin.schedule.form import ScheduleForm
+from engine.admin.setup.settings import GROUPS
 from engine.core.days import local_day
 from engine.core.settings import RefusedSetting
 from engine.core.timetable_texts import due_in_words

@@ -12,8 +12,8 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
 from engine.admin.pages import HistoryAdmin, badge, frame
+from engine.admin.talk.writing import may_read, may_review, review
 from engine.admin.text import render_text
-from engine.admin.writing import may_read, may_review, review
 from engine.models import Proposal
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from django.utils.html import format_html
 from cohorts.admin import ReadOnly
 from cohorts.models import Agent
 from engine import simulations
-from engine.admin import channel_page, thread_page
-from engine.admin.forms import ChannelForm, SimulationForm
 from engine.admin.pages import HistoryAdmin, frame, person_of
-from engine.admin.picking import Group, change_group, show_group
-from engine.admin.settings import GROUPS
+from engine.admin.setup.forms import ChannelForm, SimulationForm
+from engine.admin.setup.picking import Group, change_group, show_group
+from engine.admin.setup.settings import GROUPS
+from engine.admin.talk import channel_page, thread_page
 from engine.models import Channel, HouseRules, Simulation
 
 if TYPE_CHECKING:

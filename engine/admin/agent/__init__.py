@@ -1,0 +1,1 @@
+"""An agent in the engine: what it remembers."""

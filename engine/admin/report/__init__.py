@@ -1,0 +1,1 @@
+"""Runs and what they did: lists, the page of a run, figures, costs, turns, calls and messages."""

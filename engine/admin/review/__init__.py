@@ -1,0 +1,1 @@
+"""Proposals: read and reviewed."""

@@ -1,0 +1,1 @@
+"""Schedules of runs, and the pages of the queue that carries them."""

@@ -1,0 +1,1 @@
+"""Simulations: settings, house rules, channels, rosters."""

@@ -1,0 +1,1 @@
+"""Conversations: channels and threads, read and written into."""
