@@ -1,11 +1,14 @@
-"""The site itself as an application: it brings the checks of the settings."""
+"""The site itself as an application: the checks of the settings, and who may do what."""
 
 from __future__ import annotations
 
-from django.apps import AppConfig
-from django.core.checks import register
+from importlib import import_module
 
-from simsite.checks import check_settings
+from django.apps import AppConfig, apps
+from django.core.checks import register
+from django.db.models.signals import post_migrate
+
+from simsite.checks import check_rights, check_settings
 
 
 class SimsiteConfig(AppConfig):
@@ -14,3 +17,7 @@ class SimsiteConfig(AppConfig):
 
     def ready(self) -> None:
         register(check_settings)
+        register(check_rights)
+        *_, last = apps.get_app_configs()  # its permissions are made last
+        people = import_module("simsite.people")  # it imports models, which are there only now
+        post_migrate.connect(people.keep_groups, sender=last, dispatch_uid="simsite.keep_groups")

@@ -13,6 +13,7 @@ from django.core.checks import CheckMessage, Error
 from django.core.checks import Warning as CheckWarning
 
 from cohorts.names import MODEL_LIKE, MODEL_PATTERN
+from simsite.rights import models_without_rights
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -118,3 +119,17 @@ def web() -> Iterator[CheckMessage]:
         )
     if settings.SIM_BEHIND_PROXY and not settings.SIM_HTTPS_ONLY:
         yield CheckWarning("SIM_BEHIND_PROXY has no use without SIM_HTTPS_ONLY.", id="simsite.W010")
+
+
+def check_rights(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: object
+) -> list[CheckMessage]:
+    """Tell of each model of which `simsite.rights` does not say who may do what."""
+    return [
+        Error(
+            f"Nobody has said who may see the model {label}.",
+            hint="simsite/rights.py",
+            id="simsite.E014",
+        )
+        for label in models_without_rights()
+    ]

@@ -1,0 +1,220 @@
+"""Every page and every act of the admin: who gets it, and who is refused."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pytest
+from django.contrib import admin
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Group, User
+from django.test import Client
+from django.urls import URLPattern, URLResolver, reverse
+
+from cohorts import operations
+from cohorts.models import Agent, AgentVersion, Cohort, TopologyChange
+from engine.models import (
+    Alert,
+    AlertReader,
+    Channel,
+    DayCap,
+    HouseRules,
+    LlmCall,
+    Message,
+    ModelPrice,
+    Turn,
+)
+from tests.site.admin_world import NOON, Rows, make_rows, remember, take_turn, talk
+from tests.site.schedule_rows import make_schedule
+
+if TYPE_CHECKING:
+    from django.db.models import Model
+
+pytestmark = pytest.mark.django_db
+
+GROUPS = {"O": "Owner", "P": "Operator", "R": "Reviewer", "B": "Observer"}
+ALL = "OPRB"
+#: Who may look, add, change and delete, by the pages of a model.
+MODELS = {
+    "auth_user": ("O", "O", "O", "O"),
+    "auth_group": ("O", "O", "O", "O"),
+    "admin_logentry": ("OP", "", "", ""),
+    "cohorts_agent": (ALL, "OP", "OP", "OP"),
+    "cohorts_agentversion": (ALL, "", "", ""),
+    "cohorts_cohort": (ALL, "OP", "OP", "OP"),
+    "cohorts_topologychange": (ALL, "", "", ""),
+    "engine_simulation": (ALL, "OP", "OP", ""),
+    "engine_houserules": (ALL, "", "", ""),
+    "engine_run": (ALL, "", "", ""),
+    "engine_turn": (ALL, "", "", ""),
+    "engine_llmcall": (ALL, "", "", ""),
+    "engine_message": (ALL, "", "", ""),
+    "engine_memory": (ALL, "", "OP", ""),
+    "engine_proposal": (ALL, "", "", ""),
+    "engine_runschedule": (ALL, "OP", "OP", "OP"),
+    "engine_alert": (ALL, "", "", ""),
+    "engine_alertreader": ("O", "O", "O", "O"),
+    "engine_modelprice": (ALL, "O", "O", "O"),
+    "engine_daycap": (ALL, "", "O", ""),
+    "django_q_schedule": ("", "", "", ""),
+    "django_q_success": ("", "", "", ""),
+    "django_q_failure": ("", "", "", ""),
+    "django_q_ormq": ("", "", "", ""),
+}
+#: Pages of our own: who may look, and who may post.
+OWN = {
+    "auth_user_password_change": ("O", "O"),
+    "cohorts_cohort_members": (ALL, "OP"),
+    "engine_run_ask": ("", "OP"),
+    "engine_run_raise": ("", "OP"),
+    "engine_proposal_review": ("", "OR"),
+    "engine_simulation_talk": (ALL, ALL),  # it only leads on
+    "engine_channel_talk": (ALL, "OPR"),
+    "engine_channel_members": (ALL, "OP"),
+    "engine_thread": (ALL, "OPR"),
+    "engine_roster": (ALL, "OP"),
+}
+#: Pages that everybody has who is signed in, or nobody needs rights for.
+FREE = {
+    *("index", "login", "logout", "password_change", "password_change_done"),
+    *("autocomplete", "jsi18n", "view_on_site", "app_list"),
+}
+PARTS = ("changelist", "add", "history", "delete", "change")
+
+
+@pytest.fixture
+def world() -> tuple[Rows, dict[str, Model]]:
+    """Return rows, and one of each kind that has pages."""
+    rows = make_rows()
+    proposal = talk(rows, 1)
+    take_turn(rows, 1)
+    agent = Agent(slug="cy-lab", bot_name="CyBot")
+    operations.save_agent(agent, who="setup")
+    cohort = Cohort.objects.create(name="makers", created_by="root")
+    person = User.objects.create(username="somebody-else", is_staff=True)
+    found: dict[str, Model | None] = {
+        "auth_user": person,
+        "auth_group": Group.objects.create(name="Guests"),
+        "admin_logentry": LogEntry.objects.create(user=person, object_repr="x", action_flag=1),
+        "cohorts_agent": agent,
+        "cohorts_agentversion": AgentVersion.objects.first(),
+        "cohorts_cohort": cohort,
+        "cohorts_topologychange": TopologyChange.objects.first(),
+        "engine_simulation": rows.simulation,
+        "engine_houserules": HouseRules.objects.create(
+            simulation=rows.simulation, number=1, text="x", saved_by="root"
+        ),
+        "engine_run": rows.run,
+        "engine_turn": Turn.objects.first(),
+        "engine_llmcall": LlmCall.objects.first(),
+        "engine_message": Message.objects.get(root=None),
+        "engine_memory": remember(rows, "x"),
+        "engine_proposal": proposal,
+        "engine_runschedule": make_schedule(rows.simulation),
+        "engine_alert": Alert.objects.create(kind="failed", key="x", at=NOON),
+        "engine_alertreader": AlertReader.objects.create(person=person, kinds=[]),
+        "engine_modelprice": ModelPrice.objects.create(
+            model="m",
+            since=date(2026, 1, 1),
+            **dict.fromkeys(("input", "output", "cache_write", "cache_read"), Decimal(1)),
+        ),
+        "private": Channel.objects.create(
+            simulation=rows.simulation, name="lab", visibility="private"
+        ),
+        "engine_daycap": DayCap.objects.create(pk=1, changed_by="root"),
+    }
+    return rows, {name: row for name, row in found.items() if row is not None}
+
+
+def member_of(group: str) -> Client:
+    user = User.objects.create(username=f"a-{group}", is_staff=True)
+    user.groups.add(Group.objects.get(name=group))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def names() -> set[str]:
+    """Return the names of all pages of the admin."""
+    patterns: list[URLPattern | URLResolver] = [*admin.site.get_urls()]
+    found: set[str] = set()
+    while patterns:
+        pattern = patterns.pop()
+        if isinstance(pattern, URLResolver):
+            patterns += pattern.url_patterns
+        elif pattern.name:
+            found.add(pattern.name)
+    return found
+
+
+def test_every_page_is_in_the_table() -> None:
+    of_models = {f"{model}_{part}" for model in MODELS for part in PARTS}
+    assert names() == of_models | OWN.keys() | FREE
+
+
+@pytest.mark.parametrize("letter", GROUPS)
+def test_pages_of_models_are_for_those_who_may(
+    world: tuple[Rows, dict[str, Model]], letter: str
+) -> None:
+    client = member_of(GROUPS[letter])
+    wrong = []
+    for model, (look, add, change, delete) in MODELS.items():
+        may = {"changelist": look, "history": look, "change": look, "add": add, "delete": delete}
+        for part, letters in may.items():
+            row = world[1].get(model)
+            if row is None and part not in {"changelist", "add"}:
+                continue
+            args = () if part in {"changelist", "add"} else (row.pk,)  # type: ignore[union-attr]
+            status = client.get(reverse(f"admin:{model}_{part}", args=args)).status_code
+            if (status == 200) is not (letter in letters) or status not in {200, 403}:
+                wrong.append((model, part, status))
+        if change and (row := world[1].get(model)) is not None:
+            page = reverse(f"admin:{model}_change", args=(row.pk,))
+            status = client.post(page, {"unreadable": 1}).status_code
+            if (status == 403) is (letter in change):
+                wrong.append((model, "POST change", status))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("letter", GROUPS)
+def test_own_pages_and_acts_are_for_those_who_may(
+    world: tuple[Rows, dict[str, Model]], letter: str
+) -> None:
+    client = member_of(GROUPS[letter])
+    wrong = []
+    for name, (look, post) in OWN.items():
+        page = url_of(name, *world)
+        status = client.get(page).status_code
+        if (status in {200, 302}) is not (letter in look):
+            wrong.append((name, "GET", status))
+        status = client.post(page, {}).status_code
+        if (status in {403, 405}) is (letter in post):
+            wrong.append((name, "POST", status))
+    assert wrong == []
+
+
+def url_of(name: str, rows: Rows, one: dict[str, Model]) -> str:
+    """Return where a page of our own is."""
+    args: dict[str, tuple[int, ...]] = {
+        "auth_user_password_change": (one["auth_user"].pk,),
+        "cohorts_cohort_members": (one["cohorts_cohort"].pk,),
+        "engine_proposal_review": (one["engine_proposal"].pk,),
+        "engine_simulation_talk": (rows.simulation.pk,),
+        "engine_roster": (rows.simulation.pk,),
+        "engine_channel_talk": (rows.simulation.pk, rows.channel.pk),
+        "engine_channel_members": (rows.simulation.pk, one["private"].pk),
+        "engine_thread": (rows.simulation.pk, one["engine_message"].pk),
+    }
+    return reverse(f"admin:{name}", args=args.get(name) or (rows.run.pk,))
+
+
+def test_nobody_gets_a_page_without_signing_in(world: tuple[Rows, dict[str, Model]]) -> None:
+    client = Client()
+    pages = [reverse(f"admin:{model}_changelist") for model in MODELS]
+    pages += [url_of(name, *world) for name in OWN]
+    for page in pages:
+        for answer in (client.get(page), client.post(page)):
+            assert answer.status_code == 302
+            assert "/admin/login/" in answer["Location"]
