@@ -23,12 +23,13 @@ COVERED := --cov --cov-report= --cov-fail-under=0
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo serve test check guards bench soak requirements
+.PHONY: help venv demo serve test test-browser check guards bench soak requirements
 
 help:
 	@echo "make demo     a first look: set-up, demo roster, one rehearsal run to its end"
 	@echo "make serve    the admin on http://127.0.0.1:8000/admin/ and a worker, kept running until Ctrl-C"
 	@echo "make test     the test suite, on SQLite and on a real PostgreSQL"
+	@echo "make test-browser  what a person sees and does, in a real browser"
 	@echo "make check    format, lint, types, layers, migrations, templates, licences, sizes"
 	@echo "make guards   takes away one safeguard after the other and expects a test to fail"
 	@echo "make bench    measurements, as tables for docs/performance.md"
@@ -60,10 +61,15 @@ serve: $(BASE)
 # The whole suite on SQLite, then what depends on the database on PostgreSQL; coverage is judged over both.
 test: $(DEV)
 	@$(PY) -m coverage erase
-	$(PYTEST) $(COVERED)
-	$(PYTEST_SERVER) $(COVERED) --cov-append -m both_databases
+	$(PYTEST) $(COVERED) --ignore=tests/browser
+	$(PYTEST_SERVER) $(COVERED) --cov-append --ignore=tests/browser -m both_databases
 	@$(PY) -m coverage report --skip-covered
 	@$(PY) -m coverage report --skip-covered --include='engine/core/*,cohorts/rules.py' --fail-under=100
+
+# Chromium is brought where it can be; any that is there can be named: CHROMIUM=/usr/bin/chromium.
+test-browser: $(DEV)
+	@$(PY) -m scripts.browser
+	$(PYTEST) tests/browser
 
 check: $(DEV)
 	$(PY) -m ruff format --check .

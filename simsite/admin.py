@@ -99,6 +99,7 @@ class OurGroupAdmin(KeepsAnOwner, GroupAdmin):
     """The four groups are looked at; others may be made beside them."""
 
     list_display = ("name", "says")
+    filter_horizontal = ()
     actions = None
 
     @admin.display(description="what its members may")

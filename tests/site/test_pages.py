@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from wsgiref.util import setup_testing_defaults
 
 import pytest
+from django.contrib.auth.models import User
 
 from simsite.wsgi import application
 
@@ -57,3 +58,34 @@ def test_wsgi_application_answers() -> None:
     application(environ, start_response).close()
 
     assert statuses == ["200 OK"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("address", "code", "says"),
+    [("/admin/auth/user/", 403, "Not for you"), ("/nowhere/", 404, "There is no such page")],
+)
+def test_page_that_cannot_be_shown_says_so_in_plain_words(
+    client: Client, address: str, code: int, says: str
+) -> None:
+    client.force_login(User.objects.create(username="somebody", is_staff=True))
+    response = client.get(address)
+    assert response.status_code == code
+    page = response.content.decode()
+    assert says in page
+    assert "Nothing was changed." in page
+
+
+@pytest.mark.django_db
+def test_fault_of_ours_says_what_became_of_what_was_sent(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr("django.contrib.admin.sites.AdminSite.each_context", broken)
+    client.raise_request_exception = False
+    client.force_login(User.objects.create(username="somebody", is_staff=True))
+    response = client.get("/admin/")
+    assert response.status_code == 500
+    assert "Something went wrong here" in response.content.decode()

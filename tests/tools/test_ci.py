@@ -31,9 +31,14 @@ def run_ci(folder: Path, output: dict[str, list[str]], code: int = 0) -> tuple[i
 
 
 def test_ci_ends_with_the_sum_of_what_passed(tmp_path: Path) -> None:
-    output = {"check": ["fine"], "test": [GREEN, POSTGRESQL], "guards": [GUARDS]}
+    output = {
+        "check": ["fine"],
+        "test": [GREEN, POSTGRESQL],
+        "test-browser": [GREEN],
+        "guards": [GUARDS],
+    }
 
-    assert run_ci(tmp_path, output) == (0, "17 passed, 0 failed")
+    assert run_ci(tmp_path, output) == (0, "29 passed, 0 failed")
 
 
 @pytest.mark.parametrize(

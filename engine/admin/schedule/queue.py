@@ -43,6 +43,13 @@ class QueueScheduleForm(forms.ModelForm):  # type: ignore[type-arg]
 
     func = forms.ChoiceField(label="Function", choices=[(name, name) for name in TASKS])
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for widget, says in zip(
+            self.fields["next_run"].widget.widgets, ("Next run, day", "Next run, time"), strict=True
+        ):
+            widget.attrs["aria-label"] = says
+
     class Meta:
         model = Schedule
         fields: ClassVar = [
