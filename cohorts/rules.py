@@ -22,9 +22,9 @@ COHORTED: Final = -2
 """Feed key of all agents that are in a cohort; under `open` agents in none read it."""
 
 _NOBODY: Final[frozenset[int]] = frozenset()
-_Place = frozenset[int] | None
+Place = frozenset[int] | None
 """An agent's cohorts, None while it is unknown."""
-_Move = tuple[_Place, _Place]
+_Move = tuple[Place, Place]
 """An agent's place in the old and in the new topology."""
 
 
@@ -260,10 +260,10 @@ def gained(old: Topology, new: Topology, agent: int) -> bool:
     return agent in gainers(old, new)
 
 
-class _Reach:
+class Reach:
     """Whom agents may deal with in one topology: a bit for each group of agents at one place."""
 
-    def __init__(self, topology: Topology, places: Iterable[_Place]) -> None:
+    def __init__(self, topology: Topology, places: Iterable[Place]) -> None:
         self._gated = topology.verdict is Verdict.IN_FORCE
         self._open = topology.policy is Policy.OPEN
         self._known = self._loose = 0
@@ -279,7 +279,7 @@ class _Reach:
         for cohort in place:
             self._in_cohort[cohort] |= bit
 
-    def of(self, place: _Place) -> int:
+    def of(self, place: Place) -> int:
         """Return the groups that an agent at this place may deal with, by the pair rule."""
         if place is None:
             return 0
@@ -306,8 +306,8 @@ def _with_a_pair(
     move_of = {agent: (_place(old, agent), _place(new, agent)) for agent in everybody}
     sizes = Counter(move_of.values())
     number_of = {group: number for number, group in enumerate(sizes)}
-    before = _Reach(old, (group[0] for group in sizes))
-    after = _Reach(new, (group[1] for group in sizes))
+    before = Reach(old, (group[0] for group in sizes))
+    after = Reach(new, (group[1] for group in sizes))
     differing = 0
     for group in {move_of[agent] for agent in moved}:
         own = 1 << number_of[group]
@@ -323,7 +323,7 @@ def _rule_changed(old: Topology, new: Topology) -> bool:
     return (old.policy, old.verdict) != (new.policy, new.verdict)
 
 
-def _place(topology: Topology, agent: int) -> _Place:
+def _place(topology: Topology, agent: int) -> Place:
     return topology.cohorts(agent) if agent in topology.agents else None
 
 

@@ -84,6 +84,10 @@ def one_of_each() -> tuple[Rows, dict[str, Model]]:
 def url_of(name: str, rows: Rows, one: dict[str, Model]) -> str:
     """Return where a page of our own is."""
     args: dict[str, tuple[int, ...]] = {
+        **dict.fromkeys(
+            ("engine_matrix", "engine_in_use", "engine_topology_apply", "engine_pairs"), ()
+        ),
+        "engine_pairs_picture": (rows.simulation.pk,),
         "auth_user_password_change": (one["auth_user"].pk,),
         "cohorts_cohort_members": (one["cohorts_cohort"].pk,),
         "engine_proposal_review": (one["engine_proposal"].pk,),
@@ -93,4 +97,4 @@ def url_of(name: str, rows: Rows, one: dict[str, Model]) -> str:
         "engine_channel_members": (rows.simulation.pk, one["private"].pk),
         "engine_thread": (rows.simulation.pk, one["engine_message"].pk),
     }
-    return reverse(f"admin:{name}", args=args.get(name) or (rows.run.pk,))
+    return reverse(f"admin:{name}", args=args.get(name, (rows.run.pk,)))

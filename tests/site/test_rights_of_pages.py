@@ -60,6 +60,11 @@ OWN = {
     "engine_channel_members": (ALL, "OP"),
     "engine_thread": (ALL, "OPR"),
     "engine_roster": (ALL, "OP"),
+    "engine_matrix": (ALL, "OP"),
+    "engine_in_use": (ALL, ALL),  # it changes nothing
+    "engine_topology_apply": ("", "OP"),
+    "engine_pairs": (ALL, ALL),
+    "engine_pairs_picture": (ALL, ALL),
 }
 #: Pages that everybody has who is signed in, or nobody needs rights for.
 FREE = {

@@ -20,6 +20,7 @@ from engine.admin.setup.forms import ChannelForm, SimulationForm
 from engine.admin.setup.picking import Group, change_group, show_group
 from engine.admin.setup.settings import GROUPS
 from engine.admin.talk import channel_page, thread_page
+from engine.admin.topology.urls import topology_urls
 from engine.models import Channel, HouseRules, Simulation
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ class SimulationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             ),
             path("<int:simulation_id>/roster/", wrap(self.roster_view), name="engine_roster"),
         ]
-        return [*own, *super().get_urls()]
+        return [*own, *topology_urls(self), *super().get_urls()]
 
     def roster_view(self, request: HttpRequest, simulation_id: int) -> HttpResponse:
         """Show who was chosen for a simulation to who may view it, and change it for who may."""
