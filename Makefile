@@ -61,8 +61,8 @@ serve: $(BASE)
 # The whole suite on SQLite, then what depends on the database on PostgreSQL; coverage is judged over both.
 test: $(DEV)
 	@$(PY) -m coverage erase
-	$(PYTEST) $(COVERED) --ignore=tests/browser
-	$(PYTEST_SERVER) $(COVERED) --cov-append --ignore=tests/browser -m both_databases
+	$(PYTEST) $(COVERED)
+	$(PYTEST_SERVER) $(COVERED) --cov-append -m both_databases
 	@$(PY) -m coverage report --skip-covered
 	@$(PY) -m coverage report --skip-covered --include='engine/core/*,cohorts/rules.py' --fail-under=100
 

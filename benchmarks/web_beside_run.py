@@ -85,8 +85,8 @@ def _saves(client: Client, n_saves: int) -> list[float]:
     """Save an agent's form again and again; return the seconds of each, the first few left out."""
     from django.urls import reverse
 
-    from cohorts.forms import AgentForm
     from cohorts.models import Agent
+    from engine.admin.agent.forms import AgentForm
 
     seconds = []
     for number in range(n_saves + N_FIRST):

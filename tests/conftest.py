@@ -19,6 +19,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 CONTRACT_FOLDER = Path(__file__).parent / "contract"
+BROWSER_FOLDER = Path(__file__).parent / "browser"
 
 # Examples are timed by pytest-timeout; a deadline per example fails on a busy machine.
 hypothesis_settings.register_profile("project", deadline=None, print_blob=True)
@@ -31,6 +32,12 @@ hypothesis_settings.register_profile(
     database=None,
     phases=(Phase.explicit, Phase.generate),
 )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the browser's tests to `make test-browser`: its loop would run in the others' thread."""
+    named = any(BROWSER_FOLDER.name in Path(arg.split("::")[0]).parts for arg in config.args)
+    return True if collection_path == BROWSER_FOLDER and not named else None
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
+from engine.admin.agent.agents import AgentAdmin, AgentVersionAdmin
 from engine.admin.agent.memories import MemoryAdmin
 from engine.admin.alerts import AlertAdmin, AlertReaderAdmin
 from engine.admin.money import DayCapAdmin, ModelPriceAdmin
@@ -16,13 +17,17 @@ from engine.admin.review.proposals import ProposalAdmin
 from engine.admin.schedule.queue import OurScheduleAdmin
 from engine.admin.schedule.schedules import RunScheduleAdmin
 from engine.admin.setup.simulations import SimulationAdmin
+from engine.admin.topology.cohorts import CohortAdmin, TopologyChangeAdmin
 
 # The admin is the whole site: there is nothing else to view.
 admin.site.site_url = None
 
 __all__ = [
+    "AgentAdmin",
+    "AgentVersionAdmin",
     "AlertAdmin",
     "AlertReaderAdmin",
+    "CohortAdmin",
     "DayCapAdmin",
     "LlmCallAdmin",
     "MemoryAdmin",
@@ -33,5 +38,6 @@ __all__ = [
     "RunAdmin",
     "RunScheduleAdmin",
     "SimulationAdmin",
+    "TopologyChangeAdmin",
     "TurnAdmin",
 ]

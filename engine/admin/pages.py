@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
-from django.http import Http404
+from django.http import Http404, HttpResponseRedirect
+from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 
+from cohorts import operations
 from engine.inbox import RefusedChangeError
 
 if TYPE_CHECKING:
     from django.db import models
     from django.db.models import QuerySet
     from django.db.models.expressions import Combinable
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
     from django.utils.safestring import SafeString
+
+    DeletedObjects = tuple[list[str], dict[str, int], set[str], list[str]]
 
 PAGED_AT_MOST: Final = 5_000
 """Rows that a history list can be paged through; filters and search reach the older ones."""
@@ -33,6 +37,39 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]
         """The number of rows, or `PAGED_AT_MOST` if there are more."""
         rows: QuerySet[Any] = self.object_list  # type: ignore[assignment]
         return rows[:PAGED_AT_MOST].count()
+
+
+class ReadOnly:
+    """What is history can be looked at, and neither made, changed nor deleted."""
+
+    def has_add_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        return False
+
+
+class OneByOne(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Deletes one row at a time, on its own page, where a refusal is told in a sentence."""
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        actions = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return actions
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, object] | None = None
+    ) -> HttpResponse:
+        try:
+            page: HttpResponse = super().delete_view(request, object_id, extra_context)
+        except operations.RefusedChangeError as refusal:
+            messages.error(request, str(refusal))
+            name = f"admin:cohorts_{self.opts.model_name}_change"
+            return HttpResponseRedirect(reverse(name, args=[object_id]))
+        return page
 
 
 class HistoryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]

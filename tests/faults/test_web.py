@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from django.urls import reverse
 
-from cohorts.forms import AgentForm
 from cohorts.models import Agent, AgentVersion
+from engine.admin.agent.forms import AgentForm
 from engine.models import Inbox, Turn
 from tests.doors import faulty_run, wait_until
 from tests.faults.society import (

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from typing import TYPE_CHECKING
 
 from django.contrib.auth.models import Permission, User
@@ -227,3 +229,19 @@ def page_of(client: Client, url: str, data: dict[str, object] | None = None) -> 
     response = client.get(url) if data is None else client.post(url, data, follow=True)
     assert response.status_code == 200
     return response.content.decode()
+
+
+def hidden_field(page: str, name: str) -> str:
+    """Return what a page sends along in a hidden field."""
+    found = re.search(rf'name="{name}" value="([^"]*)"', page)
+    assert found is not None
+    return unescape(found[1])
+
+
+def say_yes(client: Client, question: str) -> str:
+    """Tick all that a question about who deals with whom wants, say yes; return what follows."""
+    ticks = re.findall(r'name="yes" value="([^"]*)"', question)
+    form = {"asked": hidden_field(question, "asked"), "yes": [unescape(tick) for tick in ticks]}
+    page = client.post(reverse("admin:engine_topology_apply"), form, follow=True)
+    assert page.status_code == 200
+    return page.content.decode()

@@ -12,7 +12,7 @@ from cohorts.models import Agent, TopologyChange
 from engine.admin.setup.settings import GROUPS, SETTING_NAMES, SettingsForm, setting_in_words
 from engine.models import Channel, Inbox, RosterEntry, Simulation
 from engine.simulations import house_rules_of, save_house_rules
-from tests.site.admin_world import count_queries, make_rows
+from tests.site.admin_world import count_queries, make_rows, say_yes
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -212,6 +212,20 @@ def test_a_channel_is_edited_with_a_note_but_stays_as_visible(admin_client: Clie
     assert list(Inbox.objects.values_list("kind", "key")) == [("channel", rows.channel.pk)]
 
 
+def test_another_policy_is_asked_about_and_the_rest_is_saved(admin_client: Client) -> None:
+    rows = make_rows()
+    url = change_url(rows.simulation)
+    sent = form_of(rows.channel, policy="isolated", description="Trade")
+    question = admin_client.post(url, sent).content.decode()
+    assert "its policy waits for your yes" in question
+    assert "The gate would be treated as off" in question
+    rows.simulation.refresh_from_db()
+    assert (rows.simulation.policy, rows.simulation.description) == ("open", "Trade")
+    assert "policy of main is isolated" in say_yes(admin_client, question)
+    rows.simulation.refresh_from_db()
+    assert rows.simulation.policy == "isolated"
+
+
 def test_a_simulation_is_never_deleted(admin_client: Client) -> None:
     rows = make_rows()
     url = reverse("admin:engine_simulation_delete", args=[rows.simulation.pk])
@@ -227,19 +241,21 @@ def test_roster_is_searched_and_changed_with_notes(admin_client: Client) -> None
 
     assert "All active agents take part now" in admin_client.get(url).content.decode()
     found = admin_client.get(f"{url}?q=adabot").content.decode()
-    added = admin_client.post(url, {"agent": [rows.ada.pk], "add": "1"}, follow=True)
+    question = admin_client.post(url, {"agent": [rows.ada.pk], "add": "1"}).content.decode()
+    added = say_yes(admin_client, question)
     again = admin_client.post(url, {"agent": [rows.ada.pk], "add": "1"}, follow=True)
 
     assert f'name="agent" value="{rows.ada.pk}"' in found
     assert f'name="agent" value="{rows.bob.pk}"' not in found
-    assert "Added to the roster of main: ada-lab." in added.content.decode()
+    assert "roster of main: 1 added, 0 removed" in added
     assert "nobody, it was so already" in again.content.decode()
     assert list(RosterEntry.objects.values_list("agent__slug", flat=True)) == ["ada-lab"]
     assert list(Inbox.objects.values_list("kind", "key")) == [("agent", rows.ada.pk)]
 
-    removed = admin_client.post(url, {"agent": [rows.ada.pk], "remove": "1"}, follow=True)
-    assert "Removed from the roster of main: ada-lab." in removed.content.decode()
-    assert "Nobody is chosen yet" in removed.content.decode()
+    question = admin_client.post(url, {"agent": [rows.ada.pk], "remove": "1"}).content.decode()
+    removed = say_yes(admin_client, question)
+    assert "roster of main: 0 added, 1 removed" in removed
+    assert "Nobody is chosen yet" in removed
     assert not RosterEntry.objects.exists()
     assert Inbox.objects.count() == 2
 

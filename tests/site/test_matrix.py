@@ -18,7 +18,7 @@ from engine.admin.topology import matrix
 from engine.admin.topology.asking import SALT
 from engine.models import Run, Simulation, TopologySnapshot
 from tests.doors import make_world
-from tests.site.admin_world import NOON, count_queries, person_with
+from tests.site.admin_world import NOON, count_queries, hidden_field, person_with, say_yes
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -45,23 +45,15 @@ def cell(cohort: str, slug: str) -> str:
     return f"{Cohort.objects.get(name=cohort).pk}-{Agent.objects.get(slug=slug).pk}"
 
 
-def hidden(page: Any, name: str) -> str:
-    found = re.search(rf'name="{name}" value="([^"]*)"', page.content.decode())
-    assert found is not None
-    return unescape(found[1])
-
-
 def asked(client: Client, *toggled: str, page: str = MATRIX) -> Any:
     """Open the matrix, change cells and go on to the question."""
-    shown = hidden(client.get(page), "shown")
+    shown = hidden_field(client.get(page).content.decode(), "shown")
     return client.post(page, {"shown": shown, "toggled": " ".join(toggled)}, follow=True)
 
 
 def answered(client: Client, question: Any) -> str:
     """Tick everything and say yes; return the page that follows."""
-    ticks = re.findall(r'name="yes" value="([^"]*)"', question.content.decode())
-    form = {"asked": hidden(question, "asked"), "yes": [unescape(tick) for tick in ticks]}
-    return client.post(APPLY, form, follow=True).content.decode()
+    return say_yes(client, question.content.decode())
 
 
 def members() -> set[tuple[str, str]]:
@@ -96,7 +88,7 @@ def test_change_is_asked_about_and_then_made_with_its_audit(
 def test_silenced_agent_needs_a_tick_that_names_it(admin_client: Client, world: Simulation) -> None:
     question = asked(admin_client, cell("north", "elm"))
     assert "ash, elm will hear nobody" in question.content.decode()
-    form = {"asked": hidden(question, "asked")}
+    form = {"asked": hidden_field(question.content.decode(), "asked")}
     again = admin_client.post(APPLY, form, follow=True)
     assert "Nothing is made yet: tick below" in again.content.decode()
     assert ("north", "elm") in members()
@@ -108,7 +100,7 @@ def test_tick_of_another_question_does_not_count(admin_client: Client, world: Si
     other = asked(admin_client, cell("south", "oak"))
     tick = unescape(re.findall(r'name="yes" value="([^"]*)"', other.content.decode())[0])
     question = asked(admin_client, cell("north", "elm"))
-    form = {"asked": hidden(question, "asked"), "yes": [tick]}
+    form = {"asked": hidden_field(question.content.decode(), "asked"), "yes": [tick]}
     assert "Nothing is made yet" in admin_client.post(APPLY, form).content.decode()
     assert len(members()) == 4
 
@@ -124,7 +116,7 @@ def test_freed_agent_needs_a_tick_too(admin_client: Client, world: Simulation) -
 def test_two_people_at_once_undo_nothing_of_each_other(
     admin_client: Client, world: Simulation
 ) -> None:
-    shown = hidden(admin_client.get(MATRIX), "shown")
+    shown = hidden_field(admin_client.get(MATRIX).content.decode(), "shown")
     operations.add_members(
         Cohort.objects.get(name="north"), Agent.objects.filter(slug="oak"), who="Bea"
     )
@@ -138,7 +130,7 @@ def test_two_people_at_once_undo_nothing_of_each_other(
 def test_change_that_somebody_made_meanwhile_is_left(
     admin_client: Client, world: Simulation
 ) -> None:
-    shown = hidden(admin_client.get(MATRIX), "shown")
+    shown = hidden_field(admin_client.get(MATRIX).content.decode(), "shown")
     operations.add_members(
         Cohort.objects.get(name="north"), Agent.objects.filter(slug="oak"), who="Bea"
     )
@@ -163,7 +155,7 @@ def test_question_that_the_topology_outran_is_asked_again(
 
 
 def test_ticks_alone_are_enough_without_script(admin_client: Client, world: Simulation) -> None:
-    shown = hidden(admin_client.get(MATRIX), "shown")
+    shown = hidden_field(admin_client.get(MATRIX).content.decode(), "shown")
     kept = [cell("north", "ash"), cell("north", "elm"), cell("south", "fir"), cell("south", "oak")]
     form = {"shown": shown, "toggled": "ticks", "on": [*kept, cell("north", "oak")]}
     answered(admin_client, admin_client.post(MATRIX, form))
@@ -177,7 +169,7 @@ def test_large_page_is_not_taken_for_unticked_without_script(
     monkeypatch.setattr(matrix, "CELLS_WITHOUT_SCRIPT", 7)
     page = admin_client.get(MATRIX)
     assert 'name="on"' not in page.content.decode()
-    form = {"shown": hidden(page, "shown"), "toggled": "ticks"}
+    form = {"shown": hidden_field(page.content.decode(), "shown"), "toggled": "ticks"}
     told = admin_client.post(MATRIX, form, follow=True).content.decode()
     assert "need the page&#x27;s script" in told
     assert len(members()) == 4

@@ -6,7 +6,7 @@ It holds for ten thousand agents: a search shows the first few, the list comes i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import messages
 from django.core.paginator import Paginator
@@ -16,12 +16,16 @@ from django.template.response import TemplateResponse
 
 from cohorts.models import Agent
 from engine.admin.pages import number_of
+from engine.admin.topology.asking import ask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from django.contrib.admin import ModelAdmin
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
+
+    from engine.foresee import Edit
 
 IN_A_PAGE: Final = 50
 FOUND_AT_MOST: Final = 20
@@ -30,14 +34,19 @@ _PAGE: Final = "admin/engine/picking.html"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """A changeable set of agents: who is in it, and what adds and removes (ids are returned)."""
+    """A changeable set of agents: who is in it, and what adds and removes.
+
+    Where who is in it decides who deals with whom, `edit` returns the change, which is asked
+    about first; elsewhere `add` and `remove` make it, and return the ids of those concerned.
+    """
 
     name: str
     agents: QuerySet[Agent]
-    add: Callable[[Sequence[Agent]], list[str]]
-    remove: Callable[[Sequence[Agent]], list[str]]
     notes: tuple[str, ...]
     empty_hint: str
+    add: Callable[[Sequence[Agent]], list[str]] | None = None
+    remove: Callable[[Sequence[Agent]], list[str]] | None = None
+    edit: Callable[..., Edit] | None = None
 
 
 def show_group(request: HttpRequest, group: Group, context: dict[str, object]) -> HttpResponse:
@@ -48,19 +57,26 @@ def show_group(request: HttpRequest, group: Group, context: dict[str, object]) -
         "members": Paginator(group.agents, IN_A_PAGE).get_page(request.GET.get("p")),
         "sought": sought,
         "found": _found(group, sought) if sought else [],
+        "found_at_most": FOUND_AT_MOST,
     }
     return TemplateResponse(request, _PAGE, {**context, **own})
 
 
-def change_group(request: HttpRequest, group: Group) -> HttpResponse:
-    """Add or remove the ticked agents, and say which."""
-    agents = _ticked(request)
+def change_group(model_admin: ModelAdmin[Any], request: HttpRequest, group: Group) -> HttpResponse:
+    """Add or remove the ticked agents and say which, or ask before."""
+    agents, adds = _ticked(request), "add" in request.POST
+    verb = "Added to" if adds else "Removed from"
     if not agents:
         messages.error(request, "No agent was ticked, or it is not there any more.")
-    elif "add" in request.POST:
-        _tell(request, "Added to", group, group.add(agents))
+    elif group.edit is not None:
+        edit = group.edit(agents, adds=adds)
+        if edit:
+            return ask(model_admin, request, edit, back=request.path)
+        _tell(request, verb, group, [])
     else:
-        _tell(request, "Removed from", group, group.remove(agents))
+        act = group.add if adds else group.remove
+        assert act is not None
+        _tell(request, verb, group, act(agents))
     return HttpResponseRedirect(request.path)
 
 

@@ -5,25 +5,28 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count
 from django.shortcuts import get_object_or_404
 from django.urls import path, reverse
 from django.utils.html import format_html
 
-from cohorts.admin import ReadOnly
 from cohorts.models import Agent
 from engine import simulations
-from engine.admin.pages import HistoryAdmin, frame, person_of
+from engine.admin.pages import HistoryAdmin, ReadOnly, frame, person_of
 from engine.admin.setup.forms import ChannelForm, SimulationForm
 from engine.admin.setup.picking import Group, change_group, show_group
 from engine.admin.setup.settings import GROUPS
 from engine.admin.talk import channel_page, thread_page
+from engine.admin.topology.asking import ask
 from engine.admin.topology.urls import topology_urls
+from engine.foresee import Edit
 from engine.models import Channel, HouseRules, Simulation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.db import models
     from django.db.models import QuerySet
     from django.forms import ModelForm
@@ -143,8 +146,23 @@ class SimulationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         form: ModelForm[Simulation],
         change: bool,  # noqa: FBT001 - Django's signature
     ) -> None:
+        """Save all but another policy, which waits for a yes to what it would do."""
+        if change:
+            stored = Simulation.objects.values_list("policy", flat=True).get(pk=obj.pk)
+            asked, obj.policy = obj.policy, stored
+            if asked != stored:
+                request.topology_edit = Edit(policies=((obj.pk, asked),))  # type: ignore[attr-defined]
         simulations.save_simulation(obj)
         simulations.save_house_rules(obj, form.cleaned_data["house_rules"], who=person_of(request))
+
+    def response_change(self, request: HttpRequest, obj: Simulation) -> HttpResponse:
+        """Ask about another policy, with the rest saved."""
+        edit: Edit | None = getattr(request, "topology_edit", None)
+        if edit is None:
+            page: HttpResponse = super().response_change(request, obj)
+            return page
+        messages.info(request, f"The rest of {obj} is saved; its policy waits for your yes.")
+        return ask(self, request, edit, back=request.path)
 
     def get_urls(self) -> list[URLPattern]:
         wrap = self.admin_site.admin_view
@@ -177,8 +195,7 @@ class SimulationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         group = Group(
             name=f"the roster of {simulation}",
             agents=agents,
-            add=partial(simulations.add_to_roster, simulation),
-            remove=partial(simulations.remove_from_roster, simulation),
+            edit=partial(_roster_edit, simulation),
             notes=(_FORWARD_ONLY,) if simulation.roster_chosen else (_NOT_CHOSEN, _FORWARD_ONLY),
             empty_hint="Nobody is chosen yet. Search for agents above and add them.",
         )
@@ -212,6 +229,17 @@ class SimulationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         if not (may_change if request.method == "POST" else self.has_view_permission(request)):
             raise PermissionDenied
         if request.method == "POST":
-            return change_group(request, group)
+            return change_group(self, request, group)
         context = frame(self, request, title, simulation=simulation, may_change=may_change)
         return show_group(request, group, context)
+
+
+def _roster_edit(simulation: Simulation, agents: Sequence[Agent], *, adds: bool) -> Edit:
+    """Return the change that adds agents to a roster or takes them off; those as they are, no."""
+    present = set(
+        simulation.roster_entries.filter(agent__in=agents).values_list("agent", flat=True)
+    )
+    pairs = tuple(
+        (simulation.pk, agent.pk) for agent in agents if (agent.pk in present) is not adds
+    )
+    return Edit(join=pairs) if adds else Edit(leave=pairs)

@@ -1,0 +1,153 @@
+"""Agents and their versions; every write is one of `cohorts.operations`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib import admin, messages
+from django.db.models import Count
+from django.urls import reverse
+from django.utils.html import format_html_join
+
+from cohorts import operations
+from cohorts.models import Agent, AgentVersion
+from engine.admin.agent.forms import AgentForm
+from engine.admin.pages import OneByOne, ReadOnly
+from engine.admin.topology.asking import ask
+from engine.foresee import Edit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from django.db.models import QuerySet
+    from django.forms import ModelForm
+    from django.http import HttpRequest, HttpResponse
+
+    from engine.admin.pages import DeletedObjects
+
+
+class AgentVersionInline(ReadOnly, admin.TabularInline):  # type: ignore[type-arg]
+    model = AgentVersion
+    fields = readonly_fields = ("number", "saved_at", "saved_by")
+    show_change_link = True
+    ordering = ("-number",)
+
+
+@admin.register(AgentVersion)
+class AgentVersionAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
+    list_display = ("agent", "number", "saved_at", "saved_by")
+    list_select_related = ("agent",)
+    search_fields = ("agent__slug",)
+
+
+@admin.register(Agent)
+class AgentAdmin(OneByOne):
+    form = AgentForm
+    list_display = ("slug", "bot_name", "represents", "status", "n_cohorts")
+    list_filter = ("status",)
+    search_fields = ("slug", "bot_name", "represents")
+    inlines = (AgentVersionInline,)
+    actions = ("activate", "pause", "retire")
+    fieldsets = (
+        (None, {"fields": ("slug", "bot_name", "represents", "status", "in_cohorts")}),
+        ("Texts", {"fields": ("public_profile", "private_instructions", "interests")}),
+        ("Own limits", {"fields": ("max_calls", "max_usd", "daily_posts", "calls_per_window")}),
+        ("Own models", {"fields": ("small_model", "large_model")}),
+        (
+            "Slack",
+            {
+                "fields": (
+                    "bot_user_id",
+                    "token_state",
+                    "new_slack_token",
+                    "remove_slack_token",
+                    "slack_token_env",
+                )
+            },
+        ),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
+        rows: QuerySet[Agent] = super().get_queryset(request)
+        return rows.annotate(n_memberships=Count("memberships"))
+
+    @admin.display(description="cohorts", ordering="n_memberships")
+    def n_cohorts(self, agent: Agent) -> str:
+        return str(agent.n_memberships)  # type: ignore[attr-defined]
+
+    @admin.display(description="cohorts")
+    def in_cohorts(self, agent: Agent) -> str:
+        links = [
+            (reverse("admin:cohorts_cohort_members", args=[pk]), name)
+            for pk, name in agent.cohorts.values_list("pk", "name")
+        ]
+        none = "none: under the policy open it deals with everyone, under isolated with nobody"
+        return format_html_join(", ", '<a href="{}">{}</a>', links) or none
+
+    @admin.display(description="stored token")
+    def token_state(self, agent: Agent) -> str:
+        return str(agent.slack_token) or "none"
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Agent | None = None
+    ) -> tuple[str, ...]:
+        return ("in_cohorts", "token_state", *(("slug",) if obj else ()))
+
+    def save_model(
+        self,
+        request: HttpRequest,
+        obj: Agent,
+        form: ModelForm[Agent],
+        change: bool,  # noqa: FBT001 (called by Django)
+    ) -> None:
+        """Save all but another status, which waits for a yes to what it would do."""
+        if change:
+            stored = Agent.objects.values_list("status", flat=True).get(pk=obj.pk)
+            asked, obj.status = obj.status, stored
+            if asked != stored:
+                request.topology_edit = Edit(statuses=((obj.pk, asked),))  # type: ignore[attr-defined]
+        operations.save_agent(obj, who=request.user.get_username())
+        if obj.status == Agent.Status.ACTIVE and not obj.memberships.exists():
+            text = f"{obj} is in no cohort: under the policy isolated it deals with nobody."
+            messages.warning(request, text)
+
+    def response_change(self, request: HttpRequest, obj: Agent) -> HttpResponse:
+        """Ask about another status, with the rest saved."""
+        edit: Edit | None = getattr(request, "topology_edit", None)
+        if edit is None:
+            page: HttpResponse = super().response_change(request, obj)
+            return page
+        messages.info(request, f"The rest of {obj} is saved; its status waits for your yes.")
+        return ask(self, request, edit, back=request.path)
+
+    def delete_model(self, request: HttpRequest, obj: Agent) -> None:
+        operations.delete_agent(obj, who=request.user.get_username())
+
+    def get_deleted_objects(self, objs: Iterable[Agent], request: HttpRequest) -> DeletedObjects:
+        """Refuse in a sentence; the versions go with an agent that nothing else refers to."""
+        for agent in objs:
+            operations.refuse_agent_with_history(agent)
+        return [str(agent) for agent in objs], {}, set(), []
+
+    @admin.action(description="Activate selected agents", permissions=["change"])
+    def activate(self, request: HttpRequest, agents: QuerySet[Agent]) -> HttpResponse | None:
+        return self._ask_about(request, agents, Agent.Status.ACTIVE)
+
+    @admin.action(description="Pause selected agents", permissions=["change"])
+    def pause(self, request: HttpRequest, agents: QuerySet[Agent]) -> HttpResponse | None:
+        return self._ask_about(request, agents, Agent.Status.PAUSED)
+
+    @admin.action(description="Retire selected agents", permissions=["change"])
+    def retire(self, request: HttpRequest, agents: QuerySet[Agent]) -> HttpResponse | None:
+        return self._ask_about(request, agents, Agent.Status.RETIRED)
+
+    def _ask_about(
+        self, request: HttpRequest, chosen: QuerySet[Agent], status: Agent.Status
+    ) -> HttpResponse | None:
+        """Ask before the chosen agents get another status; back to the list if all have it."""
+        others = chosen.exclude(status=status).order_by("pk").values_list("pk", flat=True)
+        edit = Edit(statuses=tuple((pk, status.value) for pk in others))
+        if not edit:
+            messages.info(request, f"Nothing is left to change: they are {status.label} already.")
+            return None
+        return ask(self, request, edit, back=request.get_full_path())
