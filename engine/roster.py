@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from django.db import transaction
 
 from cohorts.audit import Action, change
+from cohorts.importer import find_conflicts, import_roster
 from cohorts.models import Agent
-from cohorts.roster import CHANNELS
+from cohorts.roster import CHANNELS, read_roster
 from cohorts.tables import Problem
 from engine.inbox import note_roster
 from engine.models import Channel, ChannelMember, RosterEntry, Simulation
@@ -16,6 +20,23 @@ if TYPE_CHECKING:
     from cohorts.audit import Audit
     from cohorts.importer import Imported
     from cohorts.roster import Roster, RosterChannel
+
+
+DEMO: Final = "demo"
+DEMO_FOLDER: Final = Path(__file__).parent / "demo" / "roster"
+
+
+def load_demo(*, who: str) -> list[str]:
+    """Load the roster that comes with the application, with its simulation, whole or not at all.
+
+    Returns what stands in its way, like an agent of the same name, as sentences.
+    """
+    roster, problems = read_roster(DEMO_FOLDER)
+    problems = problems or find_conflicts(roster) or find_channel_conflicts(roster, DEMO)
+    if not problems:
+        with transaction.atomic():
+            import_simulation(roster, DEMO, import_roster(roster, who=who), who=who)
+    return [str(problem) for problem in problems]
 
 
 def find_channel_conflicts(roster: Roster, name: str) -> list[Problem]:

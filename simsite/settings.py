@@ -82,7 +82,7 @@ CODE_VERSION = code_version(BASE_DIR)
 LANGUAGE_CODE = "en-gb"
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "simsite.site.SocietyAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

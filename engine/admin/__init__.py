@@ -5,8 +5,6 @@ A page shows rows and calls functions of the layers below; it holds no rule of i
 
 from __future__ import annotations
 
-from django.contrib import admin
-
 from engine.admin.agent.agents import AgentAdmin, AgentVersionAdmin
 from engine.admin.agent.memories import MemoryAdmin
 from engine.admin.alerts import AlertAdmin, AlertReaderAdmin
@@ -18,9 +16,6 @@ from engine.admin.schedule.queue import OurScheduleAdmin
 from engine.admin.schedule.schedules import RunScheduleAdmin
 from engine.admin.setup.simulations import SimulationAdmin
 from engine.admin.topology.cohorts import CohortAdmin, TopologyChangeAdmin
-
-# The admin is the whole site: there is nothing else to view.
-admin.site.site_url = None
 
 __all__ = [
     "AgentAdmin",

@@ -12,6 +12,7 @@ from engine.core.effects import TurnOutcome, TurnRecord
 from engine.core.errors import Fenced, PermanentLlmError, StoreLost
 from engine.phases.scene import Scene
 from engine.turn.calls import Backoff, BudgetSpent, TurnCalls
+from engine.turn.line import Doing
 from engine.turn.log import Door, TurnLog
 from engine.turn.run import run_turn
 
@@ -66,6 +67,7 @@ class Conductor:
                 n_slots=config.concurrent_turns, max_turn_seconds=config.max_turn_seconds
             ),
         )
+        self.line.doing[grant.number] = Doing(spec.slug, record.selected_at)
         calls = TurnCalls(self.line, world=self.world, spec=spec, turn=record, config=config)
         scene = Scene(
             agent=grant.agent,

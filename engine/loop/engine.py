@@ -330,7 +330,7 @@ class Engine:
         self._close_for_the_benched((agent,))
 
     def _turn_done(self, task: asyncio.Task[None]) -> None:
-        del self.turns[task]
+        self.line.doing.pop(self.turns.pop(task).number, None)
         self._slots.release()
         self._sample(self.clock.now(), n_busy=len(self.turns))
         self._changed.set()

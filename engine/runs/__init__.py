@@ -10,6 +10,7 @@ from engine.runs.forecasts import Forecast, forecast
 from engine.runs.pick_up import pick_up
 from engine.runs.pruning import prune_texts
 from engine.runs.queue import request
+from engine.runs.readiness import Readiness, is_worker_there, readiness, request_alone
 from engine.runs.reaper import send_overdue
 from engine.runs.refusals import RunIsLive, RunRefused
 from engine.runs.replays import replayed
@@ -17,6 +18,7 @@ from engine.runs.report import report
 from engine.runs.start import Begun, begin, resume
 from engine.runs.states import RunState, State, state_of
 from engine.runs.stops import Stops
+from engine.runs.trial import chosen_for_trial, trial_asked, trial_world
 from engine.runs.world import begin_named, fresh_world
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "EndUnwritten",
     "Forecast",
     "Observer",
+    "Readiness",
     "RunIsLive",
     "RunRefused",
     "RunState",
@@ -33,21 +36,27 @@ __all__ = [
     "begin",
     "begin_named",
     "check_asked",
+    "chosen_for_trial",
     "configured",
     "drain",
     "drive",
     "fire_due",
     "forecast",
     "fresh_world",
+    "is_worker_there",
     "pause",
     "pick_up",
     "prune_texts",
+    "readiness",
     "replayed",
     "report",
     "request",
+    "request_alone",
     "resume",
     "resume_by_worker",
     "send_overdue",
     "state_of",
     "stop",
+    "trial_asked",
+    "trial_world",
 ]

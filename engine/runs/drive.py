@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import time
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from django.conf import settings
 from django.db import connection
@@ -21,6 +22,7 @@ from engine.loop.engine import Engine
 from engine.loop.pulse import Pulse
 from engine.runs.closing import insist
 from engine.runs.end import end, mark_stopping
+from engine.runs.showing import SHOWN_EVERY_SECONDS, picture_of, show
 from engine.runs.stops import Stops
 
 if TYPE_CHECKING:
@@ -101,6 +103,8 @@ class _Driver:
         self._stops = stops
         self._n_passed_on = 0
         self._has_given_up = False
+        self._picture: dict[str, Any] = {}
+        self._show_at = 0.0
 
     def drive(self, shown: ExitStack) -> Ending:
         """Return how the run ended, whatever it raised: its row must not say that it still goes on.
@@ -195,9 +199,7 @@ class _Driver:
         def beat() -> Beat:
             with self._begun.liveness.beating():
                 found = parts.store.beat()
-                if self.engine is not None and self.engine.is_stopping:
-                    n_turns = len(self.engine.turns)
-                    mark_stopping(self._begun.run_id, token=self._begun.token, n_turns=n_turns)
+                self._show()
             return found
 
         return Pulse(
@@ -207,8 +209,21 @@ class _Driver:
             seconds=settings.SIM_PULSE_SECONDS,
         )
 
+    def _show(self) -> None:
+        """Show, on the pulse's thread, what the loop drew at its last beat."""
+        if self.engine is None:
+            return
+        run_id, token, picture = self._begun.run_id, self._begun.token, self._picture
+        if self.engine.is_stopping:
+            n_turns = len(self.engine.turns)
+            mark_stopping(run_id, token=token, n_turns=n_turns, picture=picture)
+        elif picture and time.monotonic() >= self._show_at:
+            self._show_at = time.monotonic() + SHOWN_EVERY_SECONDS
+            show(run_id, token=token, picture=picture)
+
     def _heard(self, beat: Beat) -> None:
         if self.engine is not None:
+            self._picture = picture_of(self.engine)
             self.engine.heard(beat)
             self._observer.beat(self.engine)
 

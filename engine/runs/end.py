@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -76,8 +76,13 @@ def _as_wished(run_id: int, ending: Ending) -> Ending:
     return ending
 
 
-def mark_stopping(run_id: int, *, token: int, n_turns: int) -> None:
-    """Say that a run is on its way to its end: no new turns, `n_turns` in flight finish."""
+def mark_stopping(
+    run_id: int, *, token: int, n_turns: int, picture: dict[str, Any] | None = None
+) -> None:
+    """Say that a run is on its way to its end: no new turns, `n_turns` in flight finish.
+
+    The picture is what its driver shows beside that.
+    """
     Run.objects.filter(
         pk=run_id,
         status=Run.Status.RUNNING,
@@ -86,7 +91,7 @@ def mark_stopping(run_id: int, *, token: int, n_turns: int) -> None:
     ).update(status=Run.Status.STOPPING)
     # Not once it is given back: a beat that hung would write over the counters of the end.
     held = RunLease.objects.filter(run=run_id, token=token).exclude(owner="")
-    held.update(counters={TURNS_IN_FLIGHT: n_turns})
+    held.update(counters=(picture or {}) | {TURNS_IN_FLIGHT: n_turns})
 
 
 def end_undriven(

@@ -126,6 +126,8 @@ class TurnCalls:
             model=self._model(tier),
             may_look_up=look_up is not None,
         )
+        if doing := self._line.doing.get(self._turn.number):
+            doing.phase, doing.thread = phase, thread
         async with self._own_permits:
             while True:
                 decision = await self._until_answered(request)

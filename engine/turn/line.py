@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.core.money import TOO_MANY_CALLS
 from engine.turn.permits import Permits
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from engine.core.budget import Budget
     from engine.core.effects import CallRecord, TurnRecord
     from engine.core.money import Caps, NoMoney
@@ -23,8 +25,21 @@ CIRCUIT_FAILURES = 10
 CROWDED_SECONDS = 0.5
 
 
+@dataclass(slots=True)
+class Doing:
+    """What a turn in flight does: whose it is, and the phase and thread of its last question."""
+
+    agent: str
+    since: datetime
+    phase: str = ""
+    thread: int | None = None
+
+
 class Line:
-    """Permits, trust, promises in the store, and the circuit."""
+    """Permits, trust, promises in the store, and the circuit.
+
+    `doing` is for who watches: the turns in flight by number.
+    """
 
     def __init__(
         self,
@@ -44,6 +59,7 @@ class Line:
         self.trust = trust
         self.n_failures_in_row = 0
         self.last_failure = ""
+        self.doing: dict[int, Doing] = {}
 
     @property
     def circuit_is_open(self) -> bool:

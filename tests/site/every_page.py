@@ -83,10 +83,16 @@ def one_of_each() -> tuple[Rows, dict[str, Model]]:
 
 def url_of(name: str, rows: Rows, one: dict[str, Model]) -> str:
     """Return where a page of our own is."""
-    args: dict[str, tuple[int, ...]] = {
+    args: dict[str, tuple[int | str, ...]] = {
+        "engine_run_part": (rows.run.pk, "now"),
         **dict.fromkeys(
-            ("engine_matrix", "engine_in_use", "engine_topology_apply", "engine_pairs"), ()
+            (
+                *("engine_matrix", "engine_in_use", "engine_topology_apply"),
+                *("engine_pairs", "engine_try"),
+            ),
+            (),
         ),
+        "engine_start": (rows.simulation.pk,),
         "engine_pairs_picture": (rows.simulation.pk,),
         "auth_user_password_change": (one["auth_user"].pk,),
         "cohorts_cohort_members": (one["cohorts_cohort"].pk,),

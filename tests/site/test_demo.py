@@ -13,6 +13,7 @@ from django.core.management import CommandError, call_command
 
 from engine.management.commands import demo
 from engine.models import Message, Run, Simulation
+from engine.roster import DEMO_FOLDER
 from tests.doors import make_world, runsim
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -24,7 +25,7 @@ KEPT = ("ferry", "kelp-farm", "lighthouse")
 def small_roster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three agents of the demo's roster: a whole run of all is for `make demo`."""
     folder = tmp_path / "roster"
-    shutil.copytree(demo.ROSTER, folder)
+    shutil.copytree(DEMO_FOLDER, folder)
     (folder / "channels.csv").unlink()
     for name in ("agents.csv", "cohorts.csv"):
         path = folder / name
@@ -34,7 +35,7 @@ def small_roster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for profile in [*folder.glob("public/*.md"), *folder.glob("private/*.md")]:
         if profile.stem not in KEPT:
             profile.unlink()
-    monkeypatch.setattr(demo, "ROSTER", folder)
+    monkeypatch.setattr(demo, "DEMO_FOLDER", folder)
 
 
 def show() -> str:

@@ -60,6 +60,9 @@ OWN = {
     "engine_channel_members": (ALL, "OP"),
     "engine_thread": (ALL, "OPR"),
     "engine_roster": (ALL, "OP"),
+    "engine_run_part": (ALL, ALL),  # it changes nothing
+    "engine_start": ("OP", "OP"),
+    "engine_try": ("", "OP"),
     "engine_matrix": (ALL, "OP"),
     "engine_in_use": (ALL, ALL),  # it changes nothing
     "engine_topology_apply": ("", "OP"),

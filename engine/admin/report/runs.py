@@ -9,13 +9,14 @@ from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import path, reverse
+from django.urls import path, re_path, reverse
 from django.utils import timezone
 from django.utils.formats import date_format
 
-from engine.admin.live.steering import ask, may_steer, raise_run_caps, steering_of
+from engine.admin.live.now import NOT_OVER, live_page, part_view
+from engine.admin.live.steering import ask, may_steer, raise_run_caps
 from engine.admin.pages import HistoryAdmin, badge, frame, seconds_in_words
-from engine.admin.report.costs import costs, may_be_raised
+from engine.admin.report.costs import costs
 from engine.admin.report.figures import list_figures, page_figures, turns_per_agent, with_counts
 from engine.admin.setup.settings import setting_in_words
 from engine.build import REPLAY
@@ -129,6 +130,11 @@ class RunAdmin(HistoryAdmin):
                 wrap(partial(self.act_view, raise_run_caps)),
                 name="engine_run_raise",
             ),
+            re_path(
+                r"^(?P<run_id>\d{1,18})/(?P<part>now|acts)/$",
+                wrap(partial(part_view, self)),
+                name="engine_run_part",
+            ),
         ]
         return [*own, *super().get_urls()]
 
@@ -153,8 +159,10 @@ class RunAdmin(HistoryAdmin):
         form_url: str = "",
         extra_context: dict[str, object] | None = None,
     ) -> HttpResponse:
-        """Show a run with all that is known of it."""
+        """Show a run: one that is not over as it goes on, another with all that is known of it."""
         run = self.find(request, object_id)
+        if run.status in NOT_OVER:
+            return live_page(self, request, run)
         agents, is_cut = turns_per_agent(run)
         context = frame(
             self,
@@ -167,9 +175,6 @@ class RunAdmin(HistoryAdmin):
             duration=duration_of(run),
             figures=page_figures(run),
             costs=costs(run),
-            steering=steering_of(run),
-            may_steer=may_steer(request),
-            may_raise=may_steer(request) and may_be_raised(run),
             configuration=_configuration(run),
             snapshots=_snapshots(run),
             agents=agents,

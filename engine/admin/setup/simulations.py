@@ -18,6 +18,7 @@ from engine.admin.pages import HistoryAdmin, ReadOnly, frame, person_of
 from engine.admin.setup.forms import ChannelForm, SimulationForm
 from engine.admin.setup.picking import Group, change_group, show_group
 from engine.admin.setup.settings import GROUPS
+from engine.admin.start.page import start_view
 from engine.admin.talk import channel_page, thread_page
 from engine.admin.topology.asking import ask
 from engine.admin.topology.urls import topology_urls
@@ -186,6 +187,9 @@ class SimulationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             ),
             path("<int:simulation_id>/roster/", wrap(self.roster_view), name="engine_roster"),
         ]
+        own.append(
+            path("<int:simulation_id>/start/", wrap(partial(start_view, self)), name="engine_start")
+        )
         return [*own, *topology_urls(self), *super().get_urls()]
 
     def roster_view(self, request: HttpRequest, simulation_id: int) -> HttpResponse:

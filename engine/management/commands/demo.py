@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from pathlib import Path
 from typing import Final
 
 from django.contrib.auth import get_user_model
@@ -11,9 +10,8 @@ from django.core.management import BaseCommand, call_command
 
 from engine import runs
 from engine.models import Run, Simulation
+from engine.roster import DEMO, DEMO_FOLDER
 
-ROSTER: Final = Path(__file__).resolve().parents[2] / "demo" / "roster"
-NAME: Final = "demo"
 ADDRESS: Final = "http://127.0.0.1:8000/admin/"
 LOG_IN: Final = "admin"
 
@@ -28,10 +26,14 @@ class Command(BaseCommand):
 
     def handle(self, **_: object) -> None:
         call_command("migrate", verbosity=0)
-        if not Simulation.objects.filter(name=NAME).exists():
-            self.stderr.write(f"Loading the roster of {NAME} …")
+        if not Simulation.objects.filter(name=DEMO).exists():
+            self.stderr.write(f"Loading the roster of {DEMO} …")
             call_command(
-                "loadroster", str(ROSTER), simulation=NAME, stdout=self.stdout, stderr=self.stderr
+                "loadroster",
+                str(DEMO_FOLDER),
+                simulation=DEMO,
+                stdout=self.stdout,
+                stderr=self.stderr,
             )
         self._rehearse()
         password = make_first_user()
@@ -44,11 +46,11 @@ class Command(BaseCommand):
 
     def _rehearse(self) -> None:
         """Run to the end, once: what is there already is shown again."""
-        completed = Run.objects.filter(simulation__name=NAME, status=Run.Status.COMPLETED).first()
+        completed = Run.objects.filter(simulation__name=DEMO, status=Run.Status.COMPLETED).first()
         if completed is None:
             call_command(
                 "runsim",
-                simulation=NAME,
+                simulation=DEMO,
                 until_idle=True,
                 seed=1,
                 stdout=self.stdout,

@@ -24,7 +24,8 @@
       if (html === last || busy()) return;
       if (last !== null || html.trim() !== part.innerHTML.trim()) part.innerHTML = html;
       last = html;
-      if (part.querySelector("[data-reload]")) location.reload();
+      const typing = document.activeElement && document.activeElement.matches("input, textarea, select");
+      if (part.querySelector("[data-reload]") && !typing) location.reload();
     };
     const again = () => setTimeout(async () => {
       try {
