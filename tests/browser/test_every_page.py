@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 #: What stands inside other pages.
-PARTS_OF_PAGES = {"engine_in_use", "engine_pairs_picture", "engine_run_part"}
+PARTS_OF_PAGES = {
+    *("engine_in_use", "engine_pairs_picture", "engine_run_part"),
+    *("engine_run_chart", "engine_run_export"),
+}
 PARTS = ("changelist", "add", "change", "delete", "history")
 
 

@@ -85,10 +85,12 @@ def url_of(name: str, rows: Rows, one: dict[str, Model]) -> str:
     """Return where a page of our own is."""
     args: dict[str, tuple[int | str, ...]] = {
         "engine_run_part": (rows.run.pk, "now"),
+        "engine_run_chart": (rows.run.pk, "turns"),
+        "engine_run_export": (rows.run.pk, "csv"),
         **dict.fromkeys(
             (
                 *("engine_matrix", "engine_in_use", "engine_topology_apply"),
-                *("engine_pairs", "engine_try"),
+                *("engine_pairs", "engine_try", "engine_run_compare"),
             ),
             (),
         ),

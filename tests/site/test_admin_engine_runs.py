@@ -152,7 +152,8 @@ def test_run_page_costs_the_same_for_many_and_cuts_the_agents(admin_client: Clie
     for version in range(2, 6):
         see_topology(rows, version)
 
-    assert count_queries(admin_client, change_url(rows.run)) == few
+    # Who is not shown may be the worst off: two more look for that.
+    assert count_queries(admin_client, change_url(rows.run)) <= few + 2
     assert "Only the agents with most turns" in page_of(admin_client, change_url(rows.run))
 
 

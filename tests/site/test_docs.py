@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from engine.core.effects import TurnOutcome
 from engine.core.errors import Unusable
 from engine.core.records import Outcome, Status
 from engine.core.settings import SETTINGS, default_of
+from engine.export.schema import FILES, AgentVersionRow, Configuration
 from engine.loop.ending import EndReason
 
 if TYPE_CHECKING:
@@ -179,3 +181,16 @@ def test_decisions_are_listed_and_have_the_same_parts() -> None:
     assert {
         tuple(re.findall(r"^## (.+)$", text, flags=re.MULTILINE)) for text in pages.values()
     } == {("Context", "Decision", "Consequences", "What would change it")}
+
+
+def test_data_document_has_every_field_of_an_export_in_its_order() -> None:
+    document = (DOCS / "data.md").read_text(encoding="utf-8")
+    parts = {
+        part.partition("\n")[0]: re.findall(r"^\| `(\w+)` \| \S", part, re.MULTILINE)
+        for part in document.split("\n## ")[1:]
+    }
+    rows: dict[str, type] = {one.name: one.row for one in FILES}
+    rows |= {"`configuration` of a run": Configuration, "`versions` of an agent": AgentVersionRow}
+    assert rows.keys() <= parts.keys()
+    for name, row in rows.items():
+        assert parts[name] == [field.name for field in fields(row)], name

@@ -1,11 +1,11 @@
-"""What a run costs: spent, promised and allowed, by phase, by model and by agent."""
+"""What a run costs: spent, promised and allowed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
-from django.db.models import Count, F, Q, Sum
+from django.db.models import Count, Q, Sum
 from django.utils import timezone
 from django.utils.formats import date_format
 
@@ -16,12 +16,8 @@ from engine.models.runs import LIVE
 from engine.store.database import day_money
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from engine.models import Run
 
-SHOWN: Final = 200
-_UNKNOWN_MODEL: Final = "no answer yet, or none"
 DAY_SENTENCE: Final = (
     "A run that meets the money of a day pauses. After midnight, or when that money is raised, "
     "it is resumed, and goes on where it was."
@@ -35,11 +31,6 @@ def costs(run: Run) -> dict[str, object] | None:
         return None
     return {
         "facts": _facts(run),
-        "parts": [
-            ("Purpose", _by(calls, "phase")),
-            ("Model", _by(calls, "model")),
-            ("Agent", _by(calls, "agent__slug")),
-        ],
         "day_sentence": DAY_SENTENCE,
     }
 
@@ -77,20 +68,6 @@ def _facts(run: Run) -> list[tuple[str, str]]:
 
 def _cap(nano_usd: int | None) -> str:
     return "no limit" if nano_usd is None else in_usd(nano_usd)
-
-
-def _by(calls: Any, column: str) -> Sequence[Mapping[str, object]]:
-    rows = calls.order_by().values(name=F(column)).annotate(**_SUMS)
-    return [
-        {
-            "name": row["name"] or _UNKNOWN_MODEL,
-            "n_calls": row["n"],
-            "spent": in_usd(row["spent"] or 0),
-            "reserved": in_usd(row["reserved"] or 0),
-            "n_unpriced": row["n_unpriced"],
-        }
-        for row in rows.order_by(F("spent").desc(nulls_last=True), "name")[:SHOWN]
-    ]
 
 
 def _sums(calls: Any) -> dict[str, int]:

@@ -9,8 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from django.db.models import Case, Count, IntegerField, Max, OuterRef, Q, Subquery, Sum, When
-from django.db.models.functions import Coalesce
+from django.db.models import (
+    Avg,
+    Case,
+    Count,
+    F,
+    IntegerField,
+    Max,
+    OuterRef,
+    Q,
+    Subquery,
+    Sum,
+    When,
+)
+from django.db.models.functions import Coalesce, NullIf
 
 from engine.admin.pages import seconds_in_words
 from engine.core.records import Outcome
@@ -120,12 +132,20 @@ def turns_per_agent(run: Run) -> tuple[Sequence[Mapping[str, Any]], bool]:
             n_llm_calls=Sum("llm_calls"),
             n_committed=Sum("committed"),
             n_filtered=Sum("gate_filtered"),
-            longest_wait=Max("waited_seconds"),
+            longest=Max("waited_seconds"),
+            mean=Avg("waited_seconds"),
+            share=Max(F("waited_seconds") / NullIf(F("wait_bound_seconds"), 0.0)),
         )
         .order_by("-n_turns", "agent__slug")[: AGENTS_SHOWN + 1]
     )
     found: list[Mapping[str, Any]] = [
-        row | {"longest_wait": seconds_in_words(row["longest_wait"])} for row in rows
+        {
+            **row,
+            "longest_wait": seconds_in_words(row["longest"]),
+            "mean_wait": seconds_in_words(row["mean"]),
+            "of_bound": _UNKNOWN if row["share"] is None else f"{row['share']:.1%}",
+        }
+        for row in rows
     ]
     return found[:AGENTS_SHOWN], len(found) > AGENTS_SHOWN
 

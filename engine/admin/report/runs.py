@@ -16,8 +16,12 @@ from django.utils.formats import date_format
 from engine.admin.live.now import NOT_OVER, live_page, part_view
 from engine.admin.live.steering import ask, may_steer, raise_run_caps
 from engine.admin.pages import HistoryAdmin, badge, frame, seconds_in_words
+from engine.admin.report.charts import chart_view
+from engine.admin.report.compare import compare_view
 from engine.admin.report.costs import costs
+from engine.admin.report.download import download_view
 from engine.admin.report.figures import list_figures, page_figures, turns_per_agent, with_counts
+from engine.admin.report.story import story
 from engine.admin.setup.settings import setting_in_words
 from engine.build import REPLAY
 from engine.models import Run, TopologySnapshot
@@ -130,6 +134,17 @@ class RunAdmin(HistoryAdmin):
                 wrap(partial(self.act_view, raise_run_caps)),
                 name="engine_run_raise",
             ),
+            path("compare/", wrap(partial(compare_view, self)), name="engine_run_compare"),
+            re_path(
+                r"^(?P<run_id>\d{1,18})/(?P<chart>[a-z]+)\.svg$",
+                wrap(partial(chart_view, self)),
+                name="engine_run_chart",
+            ),
+            re_path(
+                r"^(?P<run_id>\d{1,18})/export-(?P<kind>[a-z]+)\.zip$",
+                wrap(partial(download_view, self)),
+                name="engine_run_export",
+            ),
             re_path(
                 r"^(?P<run_id>\d{1,18})/(?P<part>now|acts)/$",
                 wrap(partial(part_view, self)),
@@ -179,6 +194,7 @@ class RunAdmin(HistoryAdmin):
             snapshots=_snapshots(run),
             agents=agents,
             is_cut=is_cut,
+            **story(run, agents, is_cut=is_cut),
         )
         return TemplateResponse(request, "admin/engine/run.html", context)
 
