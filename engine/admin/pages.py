@@ -16,6 +16,8 @@ from cohorts import operations
 from engine.inbox import RefusedChangeError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.db import models
     from django.db.models import QuerySet
     from django.db.models.expressions import Combinable
@@ -75,7 +77,7 @@ class OneByOne(admin.ModelAdmin):  # type: ignore[type-arg]
 class HistoryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     """Rows that tell what happened: everybody may only look, newest first."""
 
-    actions = None
+    actions: Sequence[str] | None = None
     paginator = BoundedPaginator
     show_full_result_count = False
     # Counting behind each filter would read the whole table for each.

@@ -261,6 +261,8 @@ class Migration(migrations.Migration):
                 ('reviewed_at', models.DateTimeField(blank=True, null=True)),
                 ('note', models.TextField(blank=True, default='')),
                 ('refused', models.CharField(blank=True, default='', help_text='Why a revision could not begin.', max_length=32)),
+                ('assigned_to', models.CharField(blank=True, default='', max_length=150)),
+                ('snoozed_until', models.DateTimeField(blank=True, null=True)),
                 ('confirmer', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='cohorts.agent')),
                 ('proposer', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='cohorts.agent')),
                 ('summary', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='engine.message')),

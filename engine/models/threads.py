@@ -153,6 +153,8 @@ class Proposal(models.Model):
     refused = models.CharField(
         max_length=32, blank=True, default="", help_text="Why a revision could not begin."
     )
+    assigned_to = models.CharField(max_length=150, blank=True, default="")
+    snoozed_until = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering: ClassVar = ["-id"]
@@ -167,7 +169,7 @@ class Proposal(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"proposal of {self.thread}"
+        return f"proposal {self.pk}"
 
     @property
     def why_refused(self) -> str:

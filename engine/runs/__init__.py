@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.runs.asked import check_asked, configured
 from engine.runs.controls import drain, pause, resume_by_worker, stop
 from engine.runs.drive import Driven, EndUnwritten, Observer, drive
-from engine.runs.firing import fire_due
+from engine.runs.firing import fire_due, fire_now
 from engine.runs.forecasts import Forecast, forecast
 from engine.runs.pick_up import pick_up
 from engine.runs.pruning import prune_texts
@@ -41,6 +41,7 @@ __all__ = [
     "drain",
     "drive",
     "fire_due",
+    "fire_now",
     "forecast",
     "fresh_world",
     "is_worker_there",

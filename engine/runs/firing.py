@@ -19,7 +19,7 @@ from django.db import transaction
 from engine.core.days import local_day
 from engine.core.prices import in_usd
 from engine.core.settings import RefusedSetting
-from engine.core.timetable import due_times, newest_due
+from engine.core.timetable import Due, due_times, newest_due
 from engine.models import Occasion, Run, RunSchedule
 from engine.models.runs import LIVE
 from engine.runs.controls import stop
@@ -31,7 +31,6 @@ from engine.store.database import month_money
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from engine.core.timetable import Due
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +54,25 @@ def fire_due(now: datetime) -> list[Occasion]:
     due = RunSchedule.objects.filter(enabled=True, next_at__lte=now).order_by("next_at", "pk")
     found = (_follow_alone(pk, now) for pk in list(due.values_list("pk", flat=True)))
     return [occasion for occasion in found if occasion is not None]
+
+
+def fire_now(schedule: RunSchedule, *, who: str, now: datetime) -> Occasion:
+    """Ask for the run of a schedule outside of its times, by the same rules; return what came of it.
+
+    Of two who ask at once, or one who clicks twice, one gets a run: the other's waits in the way.
+    """
+    with transaction.atomic():
+        locked = RunSchedule.objects.select_for_update(of=("self",)).get(pk=schedule.pk)
+        decision = _decide(locked, Due(at=now, wall=now), now)
+        asked = f"Asked for by {who}."
+        return Occasion.objects.create(
+            schedule=locked,
+            intended_at=now,
+            decided_at=now,
+            outcome=decision.outcome,
+            reason=f"{asked} {decision.reason}".strip(),
+            run=decision.run,
+        )
 
 
 def _follow_alone(pk: int, now: datetime) -> Occasion | None:

@@ -94,6 +94,7 @@ def url_of(name: str, rows: Rows, one: dict[str, Model]) -> str:
             ),
             (),
         ),
+        "engine_runschedule_now": (one["engine_runschedule"].pk,),
         "engine_start": (rows.simulation.pk,),
         "engine_pairs_picture": (rows.simulation.pk,),
         "auth_user_password_change": (one["auth_user"].pk,),

@@ -37,7 +37,7 @@ def test_proposals_that_wait_come_first(admin_client: Client) -> None:
     first, second = talk(rows, 1), talk(rows, 11)
     review_proposal(second, version=1, state="accepted", person="eve")
 
-    page = page_of(admin_client, list_url("proposal"))
+    page = page_of(admin_client, f"{list_url('proposal')}?box=all")
 
     assert page.index(change_url(first)) < page.index(change_url(second))
     assert "waits for review" in page

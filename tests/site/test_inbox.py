@@ -234,7 +234,7 @@ def test_saved_channel_is_noted(simulation: Simulation) -> None:
 @pytest.mark.parametrize(
     ("made", "shown"),
     [
-        (lambda p: p, "proposal of thread 1"),
+        (lambda p: f"{p}".rstrip("0123456789"), "proposal "),
         (lambda p: p.thread, "thread 1"),
         (lambda p: p.summary, "message 1"),
         (lambda p: Inbox(simulation=p.simulation, kind="agent", key=3), "agent 3"),

@@ -55,6 +55,7 @@ OWN = {
     "engine_run_ask": ("", "OP"),
     "engine_run_raise": ("", "OP"),
     "engine_proposal_review": ("", "OR"),
+    "engine_runschedule_now": ("", "OP"),
     "engine_simulation_talk": (ALL, ALL),  # it only leads on
     "engine_channel_talk": (ALL, "OPR"),
     "engine_channel_members": (ALL, "OP"),

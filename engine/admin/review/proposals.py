@@ -10,13 +10,17 @@ from django.http import HttpResponseNotAllowed, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
+from django.utils import timezone
 
-from engine.admin.pages import HistoryAdmin, badge, frame
+from engine.admin.pages import HistoryAdmin, badge, frame, person_of, seconds_in_words
+from engine.admin.review.inbox import BatchForm, BoxFilter, assign, put_off, review_batch
+from engine.admin.review.rests import rests_on
 from engine.admin.talk.writing import may_read, may_review, review
 from engine.admin.text import render_text
 from engine.models import Proposal
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
     from django.urls import URLPattern
     from django.utils.safestring import SafeString
@@ -32,12 +36,23 @@ _WAITS_FIRST = Case(When(state=Proposal.State.PENDING, then=0), default=1).asc()
 
 @admin.register(Proposal)
 class ProposalAdmin(HistoryAdmin):
-    list_display = ("title", "state_word", "simulation", "proposed_at", "reviewed_by")
-    list_filter = ("state", "simulation")
+    list_display = (
+        "title",
+        "state_word",
+        "simulation",
+        "proposed_at",
+        "waits_for",
+        "assigned_to",
+        "snoozed_until",
+        "reviewed_by",
+    )
+    list_filter = (BoxFilter, "state", "simulation")
+    action_form = BatchForm
+    actions = ("accept", "decline", "take", "hand_back", "put_off_a_day", "put_off_a_week", "wake")
     list_select_related = ("simulation", "proposer", "confirmer")
     search_fields = ("=proposer__slug", "=confirmer__slug")
     search_help_text = "The id of one of the two agents."
-    ordering = (_WAITS_FIRST, "-pk")
+    ordering = (_WAITS_FIRST, "proposed_at", "pk")
     empty_hint = "No proposal yet: agents make them at the end of a thread, during a run."
 
     @admin.display(description="proposal")
@@ -47,6 +62,43 @@ class ProposalAdmin(HistoryAdmin):
     @admin.display(description="state")
     def state_word(self, proposal: Proposal) -> SafeString:
         return badge(proposal.state, STATE_WORDS[proposal.state])
+
+    @admin.display(description="waits")
+    def waits_for(self, proposal: Proposal) -> str:
+        if proposal.state != Proposal.State.PENDING:
+            return "–"
+        return seconds_in_words((timezone.now() - proposal.proposed_at).total_seconds())
+
+    def has_review_permission(self, request: HttpRequest) -> bool:
+        return may_review(request)
+
+    @admin.action(description="Accept", permissions=["review"])
+    def accept(self, request: HttpRequest, chosen: QuerySet[Proposal]) -> None:
+        review_batch(self, request, chosen, "accepted")
+
+    @admin.action(description="Decline", permissions=["review"])
+    def decline(self, request: HttpRequest, chosen: QuerySet[Proposal]) -> None:
+        review_batch(self, request, chosen, "declined")
+
+    @admin.action(description="I look after them", permissions=["review"])
+    def take(self, request: HttpRequest, chosen: QuerySet[Proposal]) -> None:
+        assign(request, chosen, person=person_of(request))
+
+    @admin.action(description="Nobody in particular looks after them", permissions=["review"])
+    def hand_back(self, request: HttpRequest, chosen: QuerySet[Proposal]) -> None:
+        assign(request, chosen, person="")
+
+    @admin.action(description="Put off for a day", permissions=["review"])
+    def put_off_a_day(self, request: HttpRequest, chosen: QuerySet[Proposal]) -> None:
+        put_off(request, chosen, days=1)
+
+    @admin.action(description="Put off for a week", permissions=["review"])
+    def put_off_a_week(self, request: HttpRequest, chosen: QuerySet[Proposal]) -> None:
+        put_off(request, chosen, days=7)
+
+    @admin.action(description="Back into the inbox", permissions=["review"])
+    def wake(self, request: HttpRequest, chosen: QuerySet[Proposal]) -> None:
+        put_off(request, chosen, days=0)
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.review_view)
@@ -69,6 +121,7 @@ class ProposalAdmin(HistoryAdmin):
             proposal=proposal,
             html=render_text(proposal.summary.text),
             may_read=may_read(request),
+            rests_on=rests_on(proposal),
             may_review=may_review(request),
         )
         return TemplateResponse(request, "admin/engine/proposal.html", context)
@@ -78,7 +131,8 @@ class ProposalAdmin(HistoryAdmin):
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         proposal = get_object_or_404(Proposal, pk=proposal_id)
-        review(request, proposal)
+        if review(request, proposal):
+            self.log_change(request, proposal, f"Reviewed: {proposal.state}.")
         if "from_thread" in request.POST:
             keys = [proposal.simulation_id, proposal.thread_id]
             return HttpResponseRedirect(reverse("admin:engine_thread", args=keys))

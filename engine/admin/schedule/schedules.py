@@ -8,21 +8,25 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import AdminErrorList, AdminForm
 from django.contrib.admin.utils import unquote
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
-from django.db.models import OuterRef, Subquery
-from django.http import HttpResponseRedirect
-from django.urls import reverse
+from django.db.models import Exists, OuterRef, Subquery
+from django.http import HttpResponseNotAllowed, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 
 from engine.admin.pages import badge, person_of
 from engine.admin.schedule.form import ScheduleForm
+from engine.admin.schedule.money import month_forecast
 from engine.admin.setup.settings import GROUPS
 from engine.core.days import local_day
 from engine.core.settings import RefusedSetting
 from engine.core.timetable_texts import due_in_words
 from engine.models import Occasion, Run, RunSchedule
 from engine.models.runs import LIVE
+from engine.runs.firing import fire_now
 from engine.runs.refusals import RunRefused
 from engine.runs.schedules import delete_schedule, next_due, save_schedule, told, told_times
 
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.forms import ModelForm
     from django.http import HttpRequest, HttpResponse
+    from django.urls import URLPattern
     from django.utils.safestring import SafeString
 
 #: So many of the last occasions are shown.
@@ -59,8 +64,8 @@ _RUN: Final = (
 class RunScheduleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     form = ScheduleForm
     change_form_template = "admin/engine/schedule.html"
-    actions = None
-    list_display = ("name", "simulation", "said", "next_time", "last_time", "state")
+    actions = ("switch_on", "switch_off", "take_over")
+    list_display = ("name", "simulation", "said", "next_time", "last_time", "state", "owned_by")
     list_select_related = ("simulation",)
     list_filter = ("enabled", "simulation")
     search_fields = ("name", "simulation__name", "owner")
@@ -84,6 +89,7 @@ class RunScheduleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return rows.annotate(
             last_outcome=Subquery(newest.values("outcome")),
             last_run=Subquery(newest.values("run")),
+            owner_is_there=Exists(User.objects.filter(username=OuterRef("owner"), is_active=True)),
         )
 
     @admin.display(description="when")
@@ -114,6 +120,61 @@ class RunScheduleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         if schedule.problem:
             return format_html("{} {}", badge("failed", "problem"), schedule.problem)
         return badge("running", "on") if schedule.enabled else badge("stopped", "off")
+
+    @admin.display(description="owner", ordering="owner")
+    def owned_by(self, schedule: RunSchedule) -> str:
+        if schedule.owner_is_there:  # type: ignore[attr-defined]
+            return schedule.owner
+        return f"{schedule.owner}, who has left: somebody else should take it over"
+
+    @admin.action(description="Switch on", permissions=["change"])
+    def switch_on(self, request: HttpRequest, chosen: QuerySet[RunSchedule]) -> None:
+        self._change_each(request, chosen, "switched on", enabled=True)
+
+    @admin.action(description="Switch off", permissions=["change"])
+    def switch_off(self, request: HttpRequest, chosen: QuerySet[RunSchedule]) -> None:
+        self._change_each(request, chosen, "switched off", enabled=False)
+
+    @admin.action(description="Take over: I answer for them", permissions=["change"])
+    def take_over(self, request: HttpRequest, chosen: QuerySet[RunSchedule]) -> None:
+        self._change_each(request, chosen, "yours", owner=person_of(request))
+
+    def _change_each(
+        self, request: HttpRequest, chosen: QuerySet[RunSchedule], said: str, **values: object
+    ) -> None:
+        """Save each as if by its form; one that cannot be followed says so and holds up no other."""
+        for schedule in RunSchedule.objects.filter(pk__in=chosen.values("pk")).order_by("name"):
+            for name, value in values.items():
+                setattr(schedule, name, value)
+            try:
+                save_schedule(schedule, who=person_of(request), now=timezone.now())
+            except RefusedSetting as refusal:
+                messages.error(request, f"{schedule}: {refusal}")
+            else:
+                self.log_change(request, schedule, f"Now {said}.")
+                messages.success(request, f"{schedule} is {said}.")
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.now_view)
+        own = path("<int:schedule_id>/now/", view, name="engine_runschedule_now")
+        return [own, *super().get_urls()]
+
+    def now_view(self, request: HttpRequest, schedule_id: int) -> HttpResponse:
+        """Ask for its run now, by its own rules."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        schedule = get_object_or_404(RunSchedule, pk=schedule_id)
+        if not self.has_change_permission(request, schedule):
+            raise PermissionDenied
+        occasion = fire_now(schedule, who=person_of(request), now=timezone.now())
+        if occasion.run is None:
+            messages.error(request, f"No run was begun. {occasion.reason}")
+            address = reverse("admin:engine_runschedule_change", args=[schedule.pk])
+        else:
+            self.log_change(request, schedule, f"Run {occasion.run_id} asked for.")
+            messages.success(request, f"Run {occasion.run_id} is asked for.")
+            address = _run_url(occasion.run_id or 0)
+        return HttpResponseRedirect(address)
 
     def get_fieldsets(self, request: HttpRequest, obj: RunSchedule | None = None) -> Any:
         may_edit = self.has_change_permission(request, obj) if obj else True
@@ -226,6 +287,7 @@ def _known_of(schedule: RunSchedule) -> dict[str, Any]:
         "zone": schedule.time_zone,
         "is_off": not schedule.enabled,
         "occasions": occasions,
+        "month_forecast": month_forecast(schedule) if schedule.pk else "",
         "live": live,
     }
 

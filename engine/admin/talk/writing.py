@@ -53,8 +53,8 @@ def send_message(request: HttpRequest, channel: Channel, root: Message | None = 
         messages.success(request, f"Your message is stored. {_whom_it_calls(text)}")
 
 
-def review(request: HttpRequest, proposal: Proposal) -> None:
-    """Decide about a proposal as the person has seen it, and say what stands."""
+def review(request: HttpRequest, proposal: Proposal) -> bool:
+    """Decide about a proposal as the person has seen it, say what stands, and tell if it was done."""
     if not may_review(request):
         raise PermissionDenied
     try:
@@ -67,8 +67,9 @@ def review(request: HttpRequest, proposal: Proposal) -> None:
         )
     except RefusedChangeError as refusal:
         messages.error(request, str(refusal))
-    else:
-        messages.success(request, f"The proposal is {reviewed.get_state_display().lower()}.")
+        return False
+    messages.success(request, f"The proposal is {reviewed.get_state_display().lower()}.")
+    return True
 
 
 def _whom_it_calls(text: str) -> str:
