@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from importlib import import_module
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
 
 from engine import runs
 from engine.core.config import RunConfig
@@ -58,5 +60,32 @@ def test_picture_of_a_driver_that_lost_its_lease_is_not_written() -> None:
     showing.show(begun.run_id, token=begun.token, picture={"turns": 9})
     assert RunLease.objects.get(run=begun.run_id).counters == {}
     showing.show(begun.run_id, token=begun.token + 1, picture={"turns": 9})
+    assert RunLease.objects.get(run=begun.run_id).counters == {"turns": 9}
+    begun.liveness.release()
+
+
+def test_driver_does_not_wait_for_a_lock_to_show_itself() -> None:
+    """With another connection in a transaction that holds the row, on SQLite the file."""
+    world = make_world()
+    begun = begin(world, RunConfig(), who="ada")
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        try:
+            with transaction.atomic():
+                RunLease.objects.filter(run=begun.run_id).update(counters={"held": 1})
+                held.set()
+                assert done.wait(timeout=30)
+        finally:
+            connection.close()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert held.wait(timeout=30)
+    showing.show(begun.run_id, token=begun.token, picture={"turns": 9})
+    done.set()
+    holder.join(timeout=30)
+    assert RunLease.objects.get(run=begun.run_id).counters == {"held": 1}
+    showing.show(begun.run_id, token=begun.token, picture={"turns": 9})
     assert RunLease.objects.get(run=begun.run_id).counters == {"turns": 9}
     begun.liveness.release()
