@@ -64,6 +64,13 @@ def test_picture_of_a_driver_that_lost_its_lease_is_not_written() -> None:
     begun.liveness.release()
 
 
+def shown_and_closed(run_id: int, token: int) -> None:
+    try:
+        showing.show(run_id, token=token, picture={"turns": 9})
+    finally:
+        connection.close()
+
+
 def test_driver_does_not_wait_for_a_lock_to_show_itself() -> None:
     """With another connection in a transaction that holds the row, on SQLite the file."""
     world = make_world()
@@ -82,9 +89,14 @@ def test_driver_does_not_wait_for_a_lock_to_show_itself() -> None:
     holder = threading.Thread(target=hold)
     holder.start()
     assert held.wait(timeout=30)
-    showing.show(begun.run_id, token=begun.token, picture={"turns": 9})
+    shower = threading.Thread(target=shown_and_closed, args=(begun.run_id, begun.token))
+    shower.start()
+    shower.join(timeout=8)  # SQLite would wait for twenty seconds
+    has_waited = shower.is_alive()
     done.set()
-    holder.join(timeout=30)
+    for thread in (holder, shower):
+        thread.join(timeout=30)
+    assert not has_waited
     assert RunLease.objects.get(run=begun.run_id).counters == {"held": 1}
     showing.show(begun.run_id, token=begun.token, picture={"turns": 9})
     assert RunLease.objects.get(run=begun.run_id).counters == {"turns": 9}
