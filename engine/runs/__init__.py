@@ -10,6 +10,7 @@ from engine.runs.forecasts import Forecast, forecast
 from engine.runs.pick_up import pick_up
 from engine.runs.pruning import prune_texts
 from engine.runs.queue import request
+from engine.runs.quiet import Quiet, why_quiet
 from engine.runs.readiness import Readiness, is_worker_there, readiness, request_alone
 from engine.runs.reaper import send_overdue
 from engine.runs.refusals import RunIsLive, RunRefused
@@ -27,6 +28,7 @@ __all__ = [
     "EndUnwritten",
     "Forecast",
     "Observer",
+    "Quiet",
     "Readiness",
     "RunIsLive",
     "RunRefused",
@@ -60,4 +62,5 @@ __all__ = [
     "stop",
     "trial_asked",
     "trial_world",
+    "why_quiet",
 ]

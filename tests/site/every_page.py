@@ -94,6 +94,10 @@ def url_of(name: str, rows: Rows, one: dict[str, Model]) -> str:
             ),
             (),
         ),
+        **dict.fromkeys(
+            ("cohorts_agent_quiet", "cohorts_agent_differences", "cohorts_agent_copy"),
+            (rows.ada.pk,),
+        ),
         "engine_runschedule_now": (one["engine_runschedule"].pk,),
         "engine_start": (rows.simulation.pk,),
         "engine_pairs_picture": (rows.simulation.pk,),

@@ -51,6 +51,9 @@ MODELS = {
 #: Pages of our own: who may look, and who may post.
 OWN = {
     "auth_user_password_change": ("O", "O"),
+    "cohorts_agent_quiet": (ALL, ALL),  # it changes nothing
+    "cohorts_agent_differences": (ALL, "OP"),
+    "cohorts_agent_copy": ("OP", "OP"),
     "cohorts_cohort_members": (ALL, "OP"),
     "engine_run_ask": ("", "OP"),
     "engine_run_raise": ("", "OP"),

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.helpers import ActionForm
+from django.core.exceptions import PermissionDenied
 from django.db.models import Count
-from django.urls import reverse
+from django.urls import path, reverse
 from django.utils.html import format_html_join
 
 from cohorts import operations
-from cohorts.models import Agent, AgentVersion
+from cohorts.models import Agent, AgentVersion, Cohort
 from engine.admin.agent.forms import AgentForm
-from engine.admin.pages import OneByOne, ReadOnly
-from engine.admin.topology.asking import ask
+from engine.admin.agent.hints import hints_of
+from engine.admin.agent.quiet import quiet_view
+from engine.admin.agent.versions import copy_view, differences_view
+from engine.admin.pages import OneByOne, ReadOnly, number_of
+from engine.admin.topology.asking import ask, membership_edit
 from engine.foresee import Edit
 
 if TYPE_CHECKING:
@@ -22,8 +29,17 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.forms import ModelForm
     from django.http import HttpRequest, HttpResponse
+    from django.urls import URLPattern
 
     from engine.admin.pages import DeletedObjects
+
+
+class CohortChoice(ActionForm):
+    """The cohort that the ticked agents come into, or leave."""
+
+    cohort = forms.ModelChoiceField(
+        Cohort.objects.order_by("name"), required=False, empty_label="a cohort, if it is about one"
+    )
 
 
 class AgentVersionInline(ReadOnly, admin.TabularInline):  # type: ignore[type-arg]
@@ -47,7 +63,9 @@ class AgentAdmin(OneByOne):
     list_filter = ("status",)
     search_fields = ("slug", "bot_name", "represents")
     inlines = (AgentVersionInline,)
-    actions = ("activate", "pause", "retire")
+    actions = ("activate", "pause", "retire", "add_to_cohort", "take_out_of_cohort")
+    action_form = CohortChoice
+    change_form_template = "admin/engine/agent_form.html"
     fieldsets = (
         (None, {"fields": ("slug", "bot_name", "represents", "status", "in_cohorts")}),
         ("Texts", {"fields": ("public_profile", "private_instructions", "interests")}),
@@ -87,6 +105,27 @@ class AgentAdmin(OneByOne):
     @admin.display(description="stored token")
     def token_state(self, agent: Agent) -> str:
         return str(agent.slack_token) or "none"
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap = self.admin_site.admin_view
+        own = [
+            path(f"<int:agent_id>/{name}/", wrap(partial(view, self)), name=f"cohorts_agent_{name}")
+            for name, view in (
+                ("quiet", quiet_view),
+                ("differences", differences_view),
+                ("copy", copy_view),
+            )
+        ]
+        return [*own, *super().get_urls()]
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show the form with hints about what is stored."""
+        agent = context.get("original")
+        context["hints"] = hints_of(agent) if isinstance(agent, Agent) else []
+        page: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
+        return page
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: Agent | None = None
@@ -140,6 +179,31 @@ class AgentAdmin(OneByOne):
     @admin.action(description="Retire selected agents", permissions=["change"])
     def retire(self, request: HttpRequest, agents: QuerySet[Agent]) -> HttpResponse | None:
         return self._ask_about(request, agents, Agent.Status.RETIRED)
+
+    @admin.action(description="Add selected agents to the cohort", permissions=["change"])
+    def add_to_cohort(self, request: HttpRequest, agents: QuerySet[Agent]) -> HttpResponse | None:
+        return self._ask_to_move(request, agents, adds=True)
+
+    @admin.action(description="Take selected agents out of the cohort", permissions=["change"])
+    def take_out_of_cohort(
+        self, request: HttpRequest, agents: QuerySet[Agent]
+    ) -> HttpResponse | None:
+        return self._ask_to_move(request, agents, adds=False)
+
+    def _ask_to_move(
+        self, request: HttpRequest, agents: QuerySet[Agent], *, adds: bool
+    ) -> HttpResponse | None:
+        cohort = Cohort.objects.filter(pk=number_of(request.POST.get("cohort")) or 0).first()
+        if cohort is None:
+            messages.error(request, "Nothing is changed: choose a cohort beside the action.")
+            return None
+        if not request.user.has_perm("cohorts.change_cohort"):
+            raise PermissionDenied
+        edit = membership_edit(cohort, list(agents.order_by("pk")), adds=adds)
+        if not edit:
+            messages.info(request, "Nothing is left to change: it is so already.")
+            return None
+        return ask(self, request, edit, back=request.get_full_path())
 
     def _ask_about(
         self, request: HttpRequest, chosen: QuerySet[Agent], status: Agent.Status

@@ -19,13 +19,15 @@ from django.urls import reverse
 
 from cohorts import operations
 from cohorts.gate import read_version
-from cohorts.models import Agent, Cohort
+from cohorts.models import Agent, Cohort, Membership
 from engine import simulations
 from engine.admin.pages import frame, person_of
 from engine.foresee import Edit, foresee_edit
 from engine.models import Simulation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.contrib.admin import ModelAdmin
     from django.http import HttpRequest, HttpResponse
 
@@ -89,6 +91,15 @@ def apply_view(model_admin: ModelAdmin[Any], request: HttpRequest) -> HttpRespon
         return ask(model_admin, request, edit, back=back)
     messages.success(request, done)
     return HttpResponseRedirect(back)
+
+
+def membership_edit(cohort: Cohort, agents: Sequence[Agent], *, adds: bool) -> Edit:
+    """Return the change that adds agents to a cohort, or takes them out; those as they are, no."""
+    present = set(
+        Membership.objects.filter(cohort=cohort, agent__in=agents).values_list("agent", flat=True)
+    )
+    pairs = tuple((cohort.pk, agent.pk) for agent in agents if (agent.pk in present) is not adds)
+    return Edit(add=pairs) if adds else Edit(remove=pairs)
 
 
 def may_make(request: HttpRequest, edit: Edit) -> bool:

@@ -15,13 +15,13 @@ from django.utils.html import format_html
 
 from cohorts import operations
 from cohorts.audit import record_outside_changes
-from cohorts.models import Agent, Cohort, Membership, TopologyChange
+from cohorts.models import Agent, Cohort, TopologyChange
 from engine.admin.pages import OneByOne, ReadOnly, frame
 from engine.admin.setup.picking import Group, change_group, show_group
-from engine.foresee import Edit
+from engine.admin.topology.asking import membership_edit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from django.db.models import QuerySet
     from django.forms import ModelForm
@@ -104,7 +104,7 @@ class CohortAdmin(OneByOne):
         group = Group(
             name=str(cohort),
             agents=Agent.objects.filter(memberships__cohort=cohort),
-            edit=partial(_edit, cohort),
+            edit=partial(membership_edit, cohort),
             notes=_NOTES,
             empty_hint="This cohort has no members yet. Search for agents above and add them.",
         )
@@ -112,15 +112,6 @@ class CohortAdmin(OneByOne):
             return change_group(self, request, group)
         context = frame(self, request, f"Members of {cohort}", may_change=may_change)
         return show_group(request, group, context)
-
-
-def _edit(cohort: Cohort, agents: Sequence[Agent], *, adds: bool) -> Edit:
-    """Return the change that adds agents to a cohort, or takes them out; those as they are, no."""
-    present = set(
-        Membership.objects.filter(cohort=cohort, agent__in=agents).values_list("agent", flat=True)
-    )
-    pairs = tuple((cohort.pk, agent.pk) for agent in agents if (agent.pk in present) is not adds)
-    return Edit(add=pairs) if adds else Edit(remove=pairs)
 
 
 @admin.register(TopologyChange)
