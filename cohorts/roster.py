@@ -18,7 +18,7 @@ from cohorts.names import (
     is_channel_name,
     is_slug,
 )
-from cohorts.tables import Problem, Row, UnreadableError, read_table, read_text
+from cohorts.tables import Problem, Row, UnreadableError, armed, read_table, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -139,7 +139,7 @@ def _agent(folder: Path, row: Row, found: _Findings) -> RosterAgent:
         line=row.line,
         slug=slug,
         bot_name=bot_name,
-        represents=row["represents"],
+        represents=armed(row["represents"]),
         status=status,
         public_profile=_profile(folder, "public", slug, found) if is_readable else "",
         private_instructions=_profile(folder, "private", slug, found) if is_readable else "",
@@ -196,7 +196,7 @@ def _cohorts(rows: Iterable[Row], ids: Iterable[str], found: _Findings) -> tuple
             _check_known(COHORTS, row, known, found)
             members[name].append(row["agent_id"])
     return tuple(
-        RosterCohort(name=name, description=descriptions[name], members=tuple(members[name]))
+        RosterCohort(name=name, description=armed(descriptions[name]), members=tuple(members[name]))
         for name in members
     )
 

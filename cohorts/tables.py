@@ -43,6 +43,23 @@ class Row:
         return self.cells[column]
 
 
+FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""A cell that begins so is taken for a formula by spreadsheets, or hides one."""
+
+
+def disarmed(text: str) -> str:
+    """Return a text as a cell that no spreadsheet takes for a formula; `armed` undoes it."""
+    text = text.replace("\0", "")
+    return f"'{text}" if text.lstrip("'").startswith(FORMULA) else text
+
+
+def armed(text: str) -> str:
+    """Return the text that a disarmed cell stands for; another one as it is."""
+    if text.startswith("'") and text.lstrip("'").startswith(FORMULA):
+        return text[1:]
+    return text
+
+
 class UnreadableError(Exception):
     """A file that cannot be read as text; carries the problem."""
 

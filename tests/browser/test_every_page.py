@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: What stands inside other pages.
 PARTS_OF_PAGES = {
     *("engine_in_use", "engine_pairs_picture", "engine_run_part"),
-    *("engine_run_chart", "engine_run_export"),
+    *("engine_run_chart", "engine_run_export", "cohorts_agent_export"),
 }
 PARTS = ("changelist", "add", "change", "delete", "history")
 

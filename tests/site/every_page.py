@@ -86,11 +86,12 @@ def url_of(name: str, rows: Rows, one: dict[str, Model]) -> str:
     args: dict[str, tuple[int | str, ...]] = {
         "engine_run_part": (rows.run.pk, "now"),
         "engine_run_chart": (rows.run.pk, "turns"),
+        "cohorts_agent_export": ("csv",),
         "engine_run_export": (rows.run.pk, "csv"),
         **dict.fromkeys(
             (
                 *("engine_matrix", "engine_in_use", "engine_topology_apply"),
-                *("engine_pairs", "engine_try", "engine_run_compare"),
+                *("engine_pairs", "engine_try", "engine_run_compare", "cohorts_agent_load"),
             ),
             (),
         ),

@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 
 from engine.admin.report import charts
-from engine.admin.report.download import disarmed
+from engine.admin.report.download import cell_of
 from engine.laws.checking import check_folder
 from engine.models import LlmCall, Run, Simulation, Turn
 from tests.site.admin_world import (
@@ -183,7 +183,7 @@ def test_tables_are_disarmed_and_hold_every_row(admin_client: Client, rows: Rows
     ],
 )
 def test_cell_is_never_a_formula(value: object, cell: str) -> None:
-    assert disarmed(value) == cell
+    assert cell_of(value) == cell
 
 
 def test_export_needs_the_rights_to_what_is_in_it(client: Client, rows: Rows) -> None:

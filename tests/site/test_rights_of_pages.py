@@ -54,6 +54,8 @@ OWN = {
     "cohorts_agent_quiet": (ALL, ALL),  # it changes nothing
     "cohorts_agent_differences": (ALL, "OP"),
     "cohorts_agent_copy": ("OP", "OP"),
+    "cohorts_agent_load": ("OP", "OP"),
+    "cohorts_agent_export": ("OP", "OP"),
     "cohorts_cohort_members": (ALL, "OP"),
     "engine_run_ask": ("", "OP"),
     "engine_run_raise": ("", "OP"),

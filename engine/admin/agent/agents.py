@@ -17,6 +17,7 @@ from cohorts import operations
 from cohorts.models import Agent, AgentVersion, Cohort
 from engine.admin.agent.forms import AgentForm
 from engine.admin.agent.hints import hints_of
+from engine.admin.agent.loading import export_view, load_view
 from engine.admin.agent.quiet import quiet_view
 from engine.admin.agent.versions import copy_view, differences_view
 from engine.admin.pages import OneByOne, ReadOnly, number_of
@@ -66,6 +67,7 @@ class AgentAdmin(OneByOne):
     actions = ("activate", "pause", "retire", "add_to_cohort", "take_out_of_cohort")
     action_form = CohortChoice
     change_form_template = "admin/engine/agent_form.html"
+    change_list_template = "admin/engine/agent_list.html"
     fieldsets = (
         (None, {"fields": ("slug", "bot_name", "represents", "status", "in_cohorts")}),
         ("Texts", {"fields": ("public_profile", "private_instructions", "interests")}),
@@ -115,6 +117,12 @@ class AgentAdmin(OneByOne):
                 ("differences", differences_view),
                 ("copy", copy_view),
             )
+        ]
+        own += [
+            path("load/", wrap(partial(load_view, self)), name="cohorts_agent_load"),
+            path(
+                "export.<str:kind>", wrap(partial(export_view, self)), name="cohorts_agent_export"
+            ),
         ]
         return [*own, *super().get_urls()]
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.exceptions import PermissionDenied
 from django.http import FileResponse, Http404
 
+from cohorts.tables import disarmed
 from engine.export.rows import Scope
 from engine.export.schema import FILES
 from engine.export.writer import write_export
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
     from engine.models import Run
 
-#: A cell that begins so is taken for a formula by spreadsheets.
-FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 KINDS: Final = ("jsonl", "csv")
 
 
@@ -74,7 +73,7 @@ def _write_table(archive: zipfile.ZipFile, lines: Path) -> None:
             if not columns:
                 columns = list(row)
                 table.writerow(columns)
-            table.writerow([disarmed(row.get(name)) for name in columns])
+            table.writerow([cell_of(row.get(name)) for name in columns])
 
 
 def _rows(lines: Path) -> Iterator[dict[str, Any]]:
@@ -83,7 +82,7 @@ def _rows(lines: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def disarmed(value: object) -> str:
+def cell_of(value: object) -> str:
     """Return a value as a cell that no spreadsheet takes for a formula."""
     if value is None:
         return ""
@@ -92,5 +91,4 @@ def disarmed(value: object) -> str:
     if isinstance(value, int | float):
         return str(value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = text.replace("\0", "")
-    return f"'{text}" if text.startswith(FORMULA) else text
+    return disarmed(text)
