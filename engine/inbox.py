@@ -6,6 +6,7 @@ everything it holds in memory. A note says that a row changed; the driver reads 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from django.db import transaction
@@ -24,13 +25,15 @@ from engine.models import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from cohorts.models import Agent
 
 #: What a person writes at once, and a reviewer's note.
 MESSAGE_CHARACTERS = 20_000
 NOTE_CHARACTERS = 4_000
+#: Shorter words would be in too much that is meant otherwise.
+SHORTEST_STATEMENT = 8
 VERDICTS = frozenset({Proposal.State.ACCEPTED, Proposal.State.DECLINED, Proposal.State.REVISED})
 
 
@@ -131,6 +134,54 @@ def edit_memory(
         key = None if channel is None else channel.pk
         _leave(simulation.pk, Inbox.Kind.MEMORY, agent.pk, channel=key)
     return row
+
+
+def forget_statement(
+    *, simulation: Simulation, agents: Sequence[Agent], channel: Channel, text: str, person: str
+) -> list[Agent]:
+    """Take the sentences with a statement out of what agents remember of a channel's talks.
+
+    A trace stays: the older versions, and who made the newest. Returns whose memory had it. Raises
+    `RefusedChangeError` for a text that is too short to mean one statement.
+    """
+    words = _folded(text)
+    if len(words) < SHORTEST_STATEMENT:
+        raise RefusedChangeError(
+            f"Write at least {SHORTEST_STATEMENT} characters of what is to be forgotten."
+        )
+    private = channel if channel.visibility == Channel.Visibility.PRIVATE else None
+    changed = []
+    with transaction.atomic():
+        for agent in agents:
+            rows = Memory.objects.filter(simulation=simulation, agent=agent, channel=private)
+            newest = rows.order_by("-version").first()
+            lines = [] if newest is None else newest.text.splitlines()
+            kept = [_without(line, words) for line in lines]
+            if newest is not None and kept != lines:
+                edit_memory(
+                    simulation=simulation,
+                    agent=agent,
+                    channel=private,
+                    version=newest.version,
+                    text="\n".join(line for line in kept if line is not None),
+                    person=person,
+                )
+                changed.append(agent)
+    return changed
+
+
+def _without(line: str, words: str) -> str | None:
+    """Return a line without the sentences that have the words, None if nothing is left of it."""
+    if words not in _folded(line):
+        return line
+    sentences = re.split(r"(?<=[.!?])\s+", line)
+    kept = [sentence for sentence in sentences if words not in _folded(sentence)]
+    # Words that go over the end of a sentence take the line with them.
+    return " ".join(kept) if kept and len(kept) < len(sentences) else None
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold()
 
 
 def note_agents(agent_ids: list[int], **_: object) -> None:

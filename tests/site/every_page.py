@@ -101,6 +101,7 @@ def url_of(name: str, rows: Rows, one: dict[str, Model]) -> str:
         ),
         "engine_runschedule_now": (one["engine_runschedule"].pk,),
         "engine_start": (rows.simulation.pk,),
+        "engine_search": (rows.simulation.pk,),
         "engine_pairs_picture": (rows.simulation.pk,),
         "auth_user_password_change": (one["auth_user"].pk,),
         "cohorts_cohort_members": (one["cohorts_cohort"].pk,),

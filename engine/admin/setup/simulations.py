@@ -20,6 +20,7 @@ from engine.admin.setup.picking import Group, change_group, show_group
 from engine.admin.setup.settings import GROUPS
 from engine.admin.start.page import start_view
 from engine.admin.talk import channel_page, thread_page
+from engine.admin.talk.search import search_view
 from engine.admin.topology.asking import ask
 from engine.admin.topology.urls import topology_urls
 from engine.foresee import Edit
@@ -187,9 +188,10 @@ class SimulationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             ),
             path("<int:simulation_id>/roster/", wrap(self.roster_view), name="engine_roster"),
         ]
-        own.append(
-            path("<int:simulation_id>/start/", wrap(partial(start_view, self)), name="engine_start")
-        )
+        own += [
+            path(f"<int:simulation_id>/{name}/", wrap(partial(view, self)), name=f"engine_{name}")
+            for name, view in (("start", start_view), ("search", search_view))
+        ]
         return [*own, *topology_urls(self), *super().get_urls()]
 
     def roster_view(self, request: HttpRequest, simulation_id: int) -> HttpResponse:

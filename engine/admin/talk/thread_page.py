@@ -11,7 +11,14 @@ from django.template.response import TemplateResponse
 
 from engine.admin.pages import frame, number_of
 from engine.admin.talk.reading import Entry, Talk, read_talk
-from engine.admin.talk.writing import may_read, may_review, may_write, send_message
+from engine.admin.talk.writing import (
+    forget,
+    may_forget,
+    may_read,
+    may_review,
+    may_write,
+    send_message,
+)
 from engine.admin.text import render_text
 from engine.models import Message
 
@@ -32,6 +39,11 @@ def thread_view(
         simulation=simulation_id,
         root__isnull=True,
     )
+    if request.method == "POST" and "forget" in request.POST:
+        told = forget(request, root)
+        if told:
+            model_admin.log_change(request, root.simulation, told)
+        return HttpResponseRedirect(request.path)
     if request.method == "POST":
         send_message(request, root.channel, root)
         return HttpResponseRedirect(request.path)
@@ -52,6 +64,7 @@ def thread_view(
         after=talk.after,
         may_write=may_write(request),
         may_review=may_review(request),
+        may_forget=may_forget(request),
     )
     return TemplateResponse(request, "admin/engine/thread.html", context)
 

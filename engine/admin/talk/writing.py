@@ -15,9 +15,11 @@ from engine.inbox import (
     MESSAGE_CHARACTERS,
     NOTE_CHARACTERS,
     RefusedChangeError,
+    forget_statement,
     review_proposal,
     write_message,
 )
+from engine.models import Thread
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -70,6 +72,37 @@ def review(request: HttpRequest, proposal: Proposal) -> bool:
         return False
     messages.success(request, f"The proposal is {reviewed.get_state_display().lower()}.")
     return True
+
+
+def may_forget(request: HttpRequest) -> bool:
+    """Tell whether somebody may change what agents remember."""
+    return request.user.has_perm("engine.change_memory")
+
+
+def forget(request: HttpRequest, root: Message) -> str:
+    """Let both sides of a thread forget a statement; return what was done, "" for nothing."""
+    if not may_forget(request):
+        raise PermissionDenied
+    thread = Thread.objects.filter(root=root).first()
+    sides = [] if thread is None else [thread.low, thread.high, thread.opener_id]
+    agents = list(Agent.objects.filter(pk__in={side for side in sides if side}).order_by("slug"))
+    try:
+        changed = forget_statement(
+            simulation=root.simulation,
+            agents=agents,
+            channel=root.channel,
+            text=text_of(request, "forget", at_most=NOTE_CHARACTERS),
+            person=person_of(request),
+        )
+    except RefusedChangeError as refusal:
+        messages.error(request, str(refusal))
+        return ""
+    if not changed:
+        messages.info(request, "Neither side remembers these words: nothing was changed.")
+        return ""
+    names = " and ".join(agent.slug for agent in changed)
+    messages.success(request, f"Forgotten by {names}; older versions of the memory keep the trace.")
+    return f"A statement of thread {root.seq} was taken out of the memory of {names}."
 
 
 def _whom_it_calls(text: str) -> str:
