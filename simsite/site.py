@@ -37,7 +37,8 @@ OWN: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
     "Society": (
         ("Matrix of cohorts", "admin:engine_matrix", "cohorts.view_cohort"),
         ("Who deals with whom", "admin:engine_pairs", "engine.view_simulation"),
-    )
+    ),
+    "What happened": (("Keep and prune", "admin:engine_keep", "engine.view_run"),),
 }
 
 

@@ -92,6 +92,7 @@ def url_of(name: str, rows: Rows, one: dict[str, Model]) -> str:
             (
                 *("engine_matrix", "engine_in_use", "engine_topology_apply"),
                 *("engine_pairs", "engine_try", "engine_run_compare", "cohorts_agent_load"),
+                "engine_keep",
             ),
             (),
         ),

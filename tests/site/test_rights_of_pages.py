@@ -66,6 +66,7 @@ OWN = {
     "engine_channel_members": (ALL, "OP"),
     "engine_thread": (ALL, "OPR"),
     "engine_search": (ALL, ALL),  # it changes nothing
+    "engine_keep": (ALL, "OP"),
     "engine_roster": (ALL, "OP"),
     "engine_run_part": (ALL, ALL),  # it changes nothing
     "engine_run_chart": (ALL, ALL),

@@ -14,6 +14,7 @@ from django.utils.html import format_html
 
 from cohorts.models import Agent
 from engine import simulations
+from engine.admin.keep.page import keep_view
 from engine.admin.pages import HistoryAdmin, ReadOnly, frame, person_of
 from engine.admin.setup.forms import ChannelForm, SimulationForm
 from engine.admin.setup.picking import Group, change_group, show_group
@@ -192,6 +193,7 @@ class SimulationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             path(f"<int:simulation_id>/{name}/", wrap(partial(view, self)), name=f"engine_{name}")
             for name, view in (("start", start_view), ("search", search_view))
         ]
+        own.append(path("keep/", wrap(partial(keep_view, self)), name="engine_keep"))
         return [*own, *topology_urls(self), *super().get_urls()]
 
     def roster_view(self, request: HttpRequest, simulation_id: int) -> HttpResponse:
