@@ -80,6 +80,7 @@ TIME_ZONE = env.time_zone("TIME_ZONE", default="UTC")
 USE_TZ = True
 CODE_VERSION = code_version(BASE_DIR)
 LANGUAGE_CODE = "en-gb"
+FORMAT_MODULE_PATH = ["simsite.formats"]
 
 INSTALLED_APPS = [
     "simsite.site.SocietyAdminConfig",

@@ -60,6 +60,8 @@ def test_inbox_shows_what_waits_and_for_whom(admin_client: Client, rows: Rows) -
     act(admin_client, "put_off_a_week", second)
     review_proposal(third, version=1, state="accepted", person="eve")
     assert shown(admin_client) == ["a"]
+    # Noon in twenty-four hours, on every page.
+    assert "1 Jan 2026, 12:00" in page_of(admin_client, list_url("proposal"))
     assert shown(admin_client, "mine") == ["a"]
     assert shown(admin_client, "free") == []
     assert shown(admin_client, "snoozed") == ["b"]

@@ -1,0 +1,1 @@
+"""How the site writes days and times, for each language."""

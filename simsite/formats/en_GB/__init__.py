@@ -1,0 +1,1 @@
+"""English as the site writes it."""
