@@ -8,13 +8,12 @@ from wsgiref.util import setup_testing_defaults
 
 import pytest
 from django.contrib.auth.models import User
+from django.test import Client
 
 from simsite.wsgi import application
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from django.test import Client
 
 INLINE = re.compile(r"<script(?![^>]*\bsrc=)[^>]*>|<style|\sstyle=|\son[a-z]+=", re.IGNORECASE)
 
@@ -89,3 +88,19 @@ def test_fault_of_ours_says_what_became_of_what_was_sent(
     response = client.get("/admin/")
     assert response.status_code == 500
     assert "Something went wrong here" in response.content.decode()
+
+
+@pytest.mark.django_db
+def test_form_that_was_open_too_long_is_not_taken_and_says_so() -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(User.objects.create(username="somebody", is_staff=True))
+    response = client.post("/admin/try/")
+    assert response.status_code == 403
+    assert "Nothing was saved." in response.content.decode()
+
+
+@pytest.mark.django_db
+def test_log_in_page_says_what_became_of_what_was_sent(client: Client) -> None:
+    page = client.get("/admin/engine/run/", follow=True).content.decode()
+    assert "it was not saved" in page
+    assert "it was not saved" not in client.get("/admin/", follow=True).content.decode()
