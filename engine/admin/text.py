@@ -33,14 +33,14 @@ _ATTRIBUTES: Final = {"*": set[str](), "a": {"href"}, "ol": {"start"}}
 _ABSOLUTE: Final = re.compile(r"(https?://|mailto:)", re.IGNORECASE)
 _SCHEMES: Final = {"http", "https", "mailto"}
 # Marks that reorder the text after them, and control characters that a browser shows as nothing.
-_UNSEEN: Final = re.compile(
+UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u2069\ufeff]"
 )
 
 
 def show_unseen(text: str) -> str:
     """Return `text` with its reordering and invisible characters replaced by their numbers."""
-    return _UNSEEN.sub(lambda match: f"[U+{ord(match[0]):04X}]", text)
+    return UNSEEN.sub(lambda match: f"[U+{ord(match[0]):04X}]", text)
 
 
 def render_text(text: str, *, at_most: int = SHOWN_AT_MOST) -> SafeString:

@@ -94,13 +94,16 @@ class RunScheduleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     @admin.display(description="when")
     def said(self, schedule: RunSchedule) -> str:
-        return told(schedule)
+        return _said(schedule)
 
     @admin.display(description="next time", ordering="next_at")
     def next_time(self, schedule: RunSchedule) -> str:
         due = None
-        if schedule.enabled and schedule.next_at is not None:
-            due = next_due(schedule, after=schedule.settled_until)
+        try:
+            if schedule.enabled and schedule.next_at is not None:
+                due = next_due(schedule, after=schedule.settled_until)
+        except RefusedSetting:
+            return "–"
         return "–" if due is None else due_in_words(due, schedule.time_zone)
 
     @admin.display(description="next times")
@@ -281,7 +284,7 @@ def _known_of(schedule: RunSchedule) -> dict[str, Any]:
         occasions = list(rows.order_by("-intended_at")[:SHOWN])
         live = Run.objects.filter(occasion__schedule=schedule, status__in=LIVE).first()
     return {
-        "said": told(schedule),
+        "said": _said(schedule),
         "times_told": _times_told(schedule),
         "problem": schedule.problem,
         "zone": schedule.time_zone,
@@ -290,6 +293,14 @@ def _known_of(schedule: RunSchedule) -> dict[str, Any]:
         "month_forecast": month_forecast(schedule) if schedule.pk else "",
         "live": live,
     }
+
+
+def _said(schedule: RunSchedule) -> str:
+    """Return when a schedule is due, in words, or why nobody can tell."""
+    try:
+        return told(schedule)
+    except RefusedSetting as refusal:
+        return f"It cannot be followed: {refusal}"
 
 
 def _times_told(schedule: RunSchedule) -> list[str]:
