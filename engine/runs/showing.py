@@ -28,7 +28,10 @@ log = logging.getLogger(__name__)
 
 
 def picture_of(engine: Engine) -> dict[str, Any]:
-    """Return what an engine does now; to be called on its loop."""
+    """Return what an engine does now; to be called on its loop.
+
+    None of it is what a run keeps at its end: a picture must not pass for that when its driver dies.
+    """
     budget, figures, tally = engine.rules.budget, engine.figures, engine.tally
     return {
         "at": engine.clock.now().isoformat(),
@@ -52,7 +55,6 @@ def picture_of(engine: Engine) -> dict[str, Any]:
             }
             for number, doing in sorted(engine.line.doing.items())
         ],
-        **figures.as_counters(),
     }
 
 

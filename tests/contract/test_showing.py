@@ -41,6 +41,7 @@ def test_driver_shows_its_turns_while_it_drives(monkeypatch: pytest.MonkeyPatch)
     assert busy
     slot = busy[-1]["slots"][0]
     assert slot.keys() == {"agent", "turn", "since", "phase", "thread"}
+    assert "slot_utilisation" not in busy[-1]  # a run keeps that only of its end
     assert {one["agent"] for picture in busy for one in picture["slots"]} <= {
         "ash",
         "elm",
